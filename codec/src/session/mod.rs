@@ -1,0 +1,127 @@
+//! One client connection and its broker connection, as a state machine without I/O.
+//!
+//! Shown the bytes at hand for a direction, [`Session::poll`] answers with one [`Step`]. A step is a
+//! debt: whoever moves the bytes settles it in full before polling that direction again, and then
+//! polls at once, even when no new bytes have come.
+
+use crate::observation::{CloseReason, Observer};
+use crate::types::Direction;
+use crate::versions::TableStore;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What a process does, the same for all of its connections.
+#[derive(Debug)]
+pub struct Policy {
+    /// How ApiVersions answers are rewritten.
+    pub clamp: Clamp,
+    /// Largest request accepted, in bytes after the length field (the broker's
+    /// `socket.request.max.bytes`).
+    pub max_request_bytes: u32,
+    /// What happens to connections that do not speak Kafka.
+    pub non_kafka: NonKafka,
+    /// How long a request may stop arriving in its middle.
+    pub request_progress: Option<Duration>,
+    /// How long a response may stop arriving in its middle.
+    pub response_progress: Option<Duration>,
+    /// Where equal version tables become one.
+    pub tables: TableStore,
+}
+
+/// How ApiVersions answers are rewritten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clamp {
+    /// Nobody speaks a version that `kafka-protocol` cannot encode.
+    Encode,
+    /// The answer passes as it is.
+    Off,
+}
+
+/// What happens to a connection that opens with TLS or HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NonKafka {
+    /// Relay it unseen.
+    Pass,
+    /// Close it.
+    Close,
+}
+
+/// What to do next with the bytes of one direction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Forward the next n bytes as they are. n may exceed what was shown (those bytes need never be
+    /// shown) and may span frames. `u64::MAX` means all that ever comes.
+    Pass(u64),
+    /// Take `drop` shown bytes away and write `with` instead: an edit, a swallowed request (`with`
+    /// empty), or an answer of our own (`drop` 0).
+    Replace {
+        /// How many of the shown bytes go.
+        drop: usize,
+        /// What is written in their place.
+        with: Vec<u8>,
+    },
+    /// Keep what was shown and show at least n contiguous bytes, or the end.
+    Need(usize),
+    /// Until the other direction moves.
+    Wait,
+    /// Nothing more will be written in this direction: shut down that half.
+    Finish,
+    /// End both directions at once.
+    Close(CloseReason),
+}
+
+/// What the mover of bytes has at hand for one direction.
+#[derive(Clone, Copy, Debug)]
+pub struct Input<'a> {
+    /// Contiguous bytes not yet passed.
+    pub shown: &'a [u8],
+    /// Nothing comes after `shown`.
+    pub eof: bool,
+    /// With `eof`: how many bytes of the last `Pass` never came (0 otherwise).
+    pub unpaid: u64,
+    /// The time at which `shown` was read.
+    pub now: Instant,
+}
+
+/// The state of one connection.
+#[derive(Debug)]
+pub struct Session {
+    policy: Arc<Policy>,
+}
+
+impl Session {
+    /// A connection at its start.
+    pub fn new(policy: Arc<Policy>) -> Self {
+        Self { policy }
+    }
+
+    /// Looks at what is at hand for `direction`, tells `to` what it saw and answers what to do.
+    pub fn poll(&mut self, direction: Direction, input: Input<'_>, to: &mut impl Observer) -> Step {
+        let _ = (&self.policy, direction, to);
+        if input.eof {
+            Step::Finish
+        } else {
+            Step::Pass(u64::MAX)
+        }
+    }
+
+    /// Stops at the next request head; once nothing is in flight the session closes.
+    pub fn drain(&mut self) {}
+
+    /// When a connection closes if the peer that sends `direction` stays silent, given that nothing
+    /// has come from it since `waiting_since` though there was room. `None`: it may stay silent.
+    pub fn deadline(&self, direction: Direction, waiting_since: Instant) -> Option<Instant> {
+        let _ = (direction, waiting_since);
+        None
+    }
+
+    /// Why the connection ended, once both directions have answered `Finish`.
+    pub fn ending(&self) -> CloseReason {
+        CloseReason::Client
+    }
+
+    /// How many requests wait for their answer.
+    pub fn in_flight(&self) -> usize {
+        0
+    }
+}

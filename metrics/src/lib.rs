@@ -1,0 +1,1 @@
+//! klamp's metric families, their bounded labels, and the exporter.

@@ -1,0 +1,3 @@
+//! A transparent protocol-inspecting Kafka proxy.
+
+fn main() {}
