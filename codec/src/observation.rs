@@ -52,9 +52,10 @@ pub enum Observation<'a> {
         exchange: Exchange,
         /// Bytes of the frame, its length field included.
         frame_bytes: u64,
-        /// Whether it now waits in the queue for its response.
-        awaits_response: bool,
     },
+    /// How many requests are now in the queue, waiting for their answer. Comes with each change; a
+    /// Produce with acks=0 leaves the queue as soon as its acks are read.
+    InFlight(u32),
     /// A response begins.
     ResponseHead {
         /// Which request it answers.
@@ -105,6 +106,17 @@ pub enum Observation<'a> {
         exchange: Exchange,
         /// Why it was not understood.
         reason: OpaqueReason,
+    },
+    /// From here on the whole connection is relayed unseen.
+    Unseen(OpaqueReason),
+    /// A broker that a Metadata answer sends clients to.
+    BrokerAddress {
+        /// NodeId.
+        node_id: i32,
+        /// Host; need not be UTF-8, cut after 255 bytes.
+        host: &'a [u8],
+        /// Port.
+        port: i32,
     },
     /// A response that answers no request in the queue.
     Mismatch {

@@ -120,6 +120,18 @@ impl Session {
         CloseReason::Client
     }
 
+    /// The peer that sends `direction` was lost without an end (reset, timed out). Tells `to` the
+    /// verdict, if there is one, and answers with the reason that it gives the close.
+    pub fn lost(
+        &mut self,
+        direction: Direction,
+        now: Instant,
+        to: &mut impl Observer,
+    ) -> Option<CloseReason> {
+        let _ = (direction, now, to);
+        None
+    }
+
     /// How many requests wait for their answer.
     pub fn in_flight(&self) -> usize {
         0
