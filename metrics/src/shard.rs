@@ -1,0 +1,5 @@
+//! The counters of one thread.
+
+/// The counters of one thread.
+#[derive(Debug, Default)]
+pub struct Shard {}
