@@ -44,4 +44,7 @@ pub enum Role {
     FinalizedFeature,
     /// MaxVersionLevel of a finalized feature.
     FinalizedLevel,
+    /// The size of a tagged field with a role inside: an edit that changes the length of something in
+    /// it changes the size too.
+    TagSize,
 }
