@@ -1,9 +1,14 @@
 //! Kafka protocol knowledge without I/O: bytes in; what to do with them and what they said, out.
 
+pub mod clamp;
 pub mod layout;
+pub mod local;
+mod names;
 pub mod observation;
+mod ours;
 pub mod session;
 mod types;
 pub mod versions;
 
+pub use ours::ours;
 pub use types::{ApiKey, CorrelationId, Direction, ErrorCode, VersionRange};
