@@ -1,6 +1,7 @@
 //! Kafka protocol knowledge without I/O: bytes in; what to do with them and what they said, out.
 
 pub mod clamp;
+pub mod edit;
 pub mod layout;
 pub mod local;
 mod names;
