@@ -4,6 +4,12 @@
 #[allow(dead_code)]
 mod admin;
 #[allow(dead_code)]
+mod cli;
+#[allow(dead_code)]
+mod destination;
+#[allow(dead_code)]
+mod log;
+#[allow(dead_code)]
 mod record;
 #[allow(dead_code)]
 mod view;
