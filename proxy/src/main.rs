@@ -12,6 +12,8 @@ mod log;
 #[allow(dead_code)]
 mod record;
 #[allow(dead_code)]
+mod relay;
+#[allow(dead_code)]
 mod view;
 
 fn main() {}

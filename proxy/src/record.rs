@@ -1,8 +1,9 @@
 //! The only translator from what a session sees to metrics, views and log lines.
 
+use crate::relay::{Ended, Meter};
 use crate::view::Views;
 use klamp_codec::Direction;
-use klamp_codec::observation::{CloseReason, Observation, Observer};
+use klamp_codec::observation::{Observation, Observer};
 use klamp_metrics::{Catalog, Metrics, Shard};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -30,23 +31,6 @@ pub(crate) fn catalog() -> Catalog {
     Catalog::default()
 }
 
-/// How a connection ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
-    /// As the session says.
-    Session(CloseReason),
-    /// The socket of the peer that sends this direction failed (reset, timed out).
-    Lost(Direction),
-    /// The broker could not be reached.
-    DialFailed,
-    /// More connections than `--max-connections`.
-    Limit,
-    /// Refused since klamp is draining.
-    Refused,
-    /// Still open when the drain timeout was over.
-    DrainTimeout,
-}
-
 /// The record of one connection, from accept to close. Dropping it accounts the close, so no exit
 /// path can forget it.
 pub(crate) struct Record {}
@@ -63,19 +47,20 @@ impl Record {
         Self {}
     }
 
-    /// `bytes` have been written on, in `direction`.
-    pub(crate) fn moved(&mut self, direction: Direction, bytes: u64) {
-        let _ = (direction, bytes);
-    }
-
     /// The connection ends. Without this call, dropping accounts it as `aborted`.
-    pub(crate) fn ended(&mut self, ending: Ending) {
-        let _ = ending;
+    pub(crate) fn ended(&mut self, ended: Ended) {
+        let _ = ended;
     }
 }
 
 impl Observer for Record {
     fn observe(&mut self, direction: Direction, at: u64, what: Observation<'_>) {
         let _ = (direction, at, what);
+    }
+}
+
+impl Meter for Record {
+    fn moved(&mut self, direction: Direction, bytes: u64) {
+        let _ = (direction, bytes);
     }
 }
