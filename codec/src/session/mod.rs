@@ -4,6 +4,24 @@
 //! debt: whoever moves the bytes settles it in full before polling that direction again, and then
 //! polls at once, even when no new bytes have come.
 
+mod cursor;
+mod facts;
+mod findings;
+mod frame;
+mod header;
+mod pending;
+mod reject;
+mod request;
+mod response;
+mod sasl;
+mod shared;
+
+pub use pending::MAX_IN_FLIGHT;
+pub use response::MAX_HELD;
+
+use self::request::RequestLane;
+use self::response::ResponseLane;
+use self::shared::Shared;
 use crate::observation::{CloseReason, Observer};
 use crate::types::Direction;
 use crate::versions::TableStore;
@@ -86,38 +104,50 @@ pub struct Input<'a> {
 /// The state of one connection.
 #[derive(Debug)]
 pub struct Session {
-    policy: Arc<Policy>,
+    shared: Shared,
+    request: RequestLane,
+    response: ResponseLane,
 }
 
 impl Session {
     /// A connection at its start.
     pub fn new(policy: Arc<Policy>) -> Self {
-        Self { policy }
+        Self {
+            shared: Shared::new(policy),
+            request: RequestLane::default(),
+            response: ResponseLane::default(),
+        }
     }
 
     /// Looks at what is at hand for `direction`, tells `to` what it saw and answers what to do.
     pub fn poll(&mut self, direction: Direction, input: Input<'_>, to: &mut impl Observer) -> Step {
-        let _ = (&self.policy, direction, to);
-        if input.eof {
-            Step::Finish
-        } else {
-            Step::Pass(u64::MAX)
+        match direction {
+            Direction::Request => self.request.poll(input, &mut self.shared, to),
+            Direction::Response => self.response.poll(input, &mut self.shared, to),
         }
     }
 
     /// Stops at the next request head; once nothing is in flight the session closes.
-    pub fn drain(&mut self) {}
+    pub fn drain(&mut self) {
+        self.shared.draining = true;
+    }
 
     /// When a connection closes if the peer that sends `direction` stays silent, given that nothing
     /// has come from it since `waiting_since` though there was room. `None`: it may stay silent.
     pub fn deadline(&self, direction: Direction, waiting_since: Instant) -> Option<Instant> {
-        let _ = (direction, waiting_since);
-        None
+        let policy = &self.shared.policy;
+        let (amid_frame, progress) = match direction {
+            Direction::Request => (self.request.is_amid_frame(), policy.request_progress),
+            Direction::Response => (self.response.is_amid_frame(), policy.response_progress),
+        };
+        let is_watched = amid_frame && !self.shared.unseen;
+        waiting_since.checked_add(progress.filter(|_| is_watched)?)
     }
 
-    /// Why the connection ended, once both directions have answered `Finish`.
+    /// Why the connection ended, once both directions have answered `Finish`: as the one that did so
+    /// first saw it.
     pub fn ending(&self) -> CloseReason {
-        CloseReason::Client
+        self.shared.ending.unwrap_or(CloseReason::Client)
     }
 
     /// The peer that sends `direction` was lost without an end (reset, timed out). Tells `to` the
@@ -128,12 +158,14 @@ impl Session {
         now: Instant,
         to: &mut impl Observer,
     ) -> Option<CloseReason> {
-        let _ = (direction, now, to);
-        None
+        match direction {
+            Direction::Request => None,
+            Direction::Response => self.shared.verdict(self.response.at(), now, to),
+        }
     }
 
     /// How many requests wait for their answer.
     pub fn in_flight(&self) -> usize {
-        0
+        self.shared.queue.len()
     }
 }

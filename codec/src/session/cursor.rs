@@ -1,0 +1,51 @@
+//! The bytes shown to a direction, and how many of them are already to be passed.
+
+use super::Step;
+
+/// What was shown, from the first byte that is not settled.
+pub(super) struct Cursor<'a> {
+    rest: &'a [u8],
+    pass: u64,
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(shown: &'a [u8]) -> Self {
+        Self {
+            rest: shown,
+            pass: 0,
+        }
+    }
+
+    /// What is not to be passed yet.
+    pub(super) fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// Passes `n` of the shown bytes.
+    pub(super) fn pass(&mut self, n: usize) {
+        self.rest = self.rest.get(n..).unwrap_or_default();
+        self.pass = self.pass.saturating_add(n as u64);
+    }
+
+    /// Passes a frame of `n` bytes; returns how many of them were not shown.
+    pub(super) fn pass_frame(&mut self, n: u64) -> u64 {
+        let seen = usize::try_from(n).map_or(self.rest.len(), |n| n.min(self.rest.len()));
+        self.pass(seen);
+        n.saturating_sub(seen as u64)
+    }
+
+    /// The step for the bytes passed so far, which must be settled before anything else is done.
+    pub(super) fn owed(&self) -> Option<Step> {
+        (self.pass > 0).then_some(Step::Pass(self.pass))
+    }
+
+    /// The same with `unseen` bytes more, which follow what was shown.
+    pub(super) fn owe_and(&self, unseen: u64) -> Step {
+        Step::Pass(self.pass.saturating_add(unseen))
+    }
+
+    /// Passes all that was shown.
+    pub(super) fn everything(&self) -> Step {
+        Step::Pass(self.pass.saturating_add(self.rest.len() as u64))
+    }
+}

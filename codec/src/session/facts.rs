@@ -1,0 +1,114 @@
+//! What the body of the request under way tells: gathered piece by piece from the walk, in memory
+//! that is bounded whatever a peer sends.
+
+use super::pending::{Answer, Entry, Ticket};
+use super::sasl::{Exchanges, Mechanism};
+use super::shared::Shared;
+use crate::layout::{Event, Role, Value};
+use crate::observation::{Observation, Observer};
+use crate::types::Direction;
+
+/// Longest software name or version that is told, in bytes; more of it is cut.
+const MOST_SOFTWARE: usize = 255;
+
+/// Of one request at a time.
+#[derive(Debug, Default)]
+pub(super) struct Facts {
+    ticket: Option<Ticket>,
+    acks0: bool,
+    in_topic: bool,
+    mechanism: Mechanism,
+    software_name: Vec<u8>,
+    software_version: Vec<u8>,
+}
+
+impl Facts {
+    /// A request has begun and has this place in the queue.
+    pub(super) fn begin(&mut self, ticket: Ticket) {
+        self.ticket = Some(ticket);
+        self.acks0 = false;
+        self.in_topic = false;
+        self.mechanism = Mechanism::default();
+        // (freed here and not kept: most connections tell their software once)
+        self.software_name = Vec::new();
+        self.software_version = Vec::new();
+    }
+
+    /// Whether the request is a Produce with acks=0.
+    pub(super) fn acks0(&self) -> bool {
+        self.acks0
+    }
+
+    /// How many tokens the mechanism of a SaslHandshake request takes.
+    pub(super) fn exchanges(&self) -> Exchanges {
+        self.mechanism.exchanges()
+    }
+
+    /// The request's entry, while it waits for its answer.
+    pub(super) fn entry<'a>(&self, cx: &'a mut Shared) -> Option<&'a mut Entry> {
+        cx.queue.get(self.ticket?)
+    }
+
+    /// Takes in one field, which stands at `at` in the stream.
+    pub(super) fn take(
+        &mut self,
+        event: Event<'_>,
+        at: u64,
+        cx: &mut Shared,
+        to: &mut impl Observer,
+    ) {
+        match (event.role, event.value) {
+            (Role::Acks, Value::Int(acks)) => self.take_acks(acks, at, cx, to),
+            (Role::Wait, Value::Int(ms)) => {
+                if let (Some(entry), Ok(ms)) = (self.entry(cx), i32::try_from(ms)) {
+                    entry.wait_ms = ms;
+                }
+            }
+            (Role::TopicName | Role::TopicId, Value::Piece(piece, rest)) if self.acks0 => {
+                if !self.in_topic {
+                    cx.topics.begin();
+                }
+                cx.topics.piece(piece, event.role == Role::TopicId);
+                self.in_topic = rest > 0;
+            }
+            (Role::Mechanism, Value::Piece(piece, _)) => self.mechanism.piece(piece),
+            (Role::SoftwareName, Value::Piece(piece, _)) => {
+                gather(&mut self.software_name, piece);
+            }
+            (Role::SoftwareVersion, Value::Piece(piece, rest)) => {
+                gather(&mut self.software_version, piece);
+                if rest == 0 {
+                    let software = Observation::Software {
+                        name: &self.software_name,
+                        version: &self.software_version,
+                    };
+                    to.observe(Direction::Request, at, software);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Acks say whether a Produce is answered at all.
+    fn take_acks(&mut self, acks: i64, at: u64, cx: &mut Shared, to: &mut impl Observer) {
+        let acks = i16::try_from(acks).unwrap_or_default();
+        to.observe(Direction::Request, at, Observation::Acks(acks));
+        if acks != 0 {
+            if let Some(entry) = self.entry(cx) {
+                entry.answer = Answer::Expected;
+            }
+            return;
+        }
+        self.acks0 = true;
+        cx.topics.clear();
+        if self.ticket.is_some_and(|ticket| cx.queue.withdraw(ticket)) {
+            self.ticket = None;
+            to.observe(Direction::Request, at, cx.in_flight());
+        }
+    }
+}
+
+fn gather(into: &mut Vec<u8>, piece: &[u8]) {
+    let room = MOST_SOFTWARE.saturating_sub(into.len());
+    into.extend_from_slice(piece.get(..room).unwrap_or(piece));
+}

@@ -1,0 +1,111 @@
+//! What the body of the response under way tells: its error codes, tallied for the whole frame, the
+//! throttle time, and the brokers it sends clients to.
+
+use crate::layout::{Event, Role, Value};
+use crate::observation::{Exchange, Observation, Observer, Outcome};
+use crate::types::{Direction, ErrorCode};
+use std::time::Duration;
+
+const RESPONSE: Direction = Direction::Response;
+
+/// How many different codes of a frame are tallied before the tally is told in part. Frames with
+/// thousands of partitions have few different codes.
+const CODES: usize = 6;
+
+/// Longest host that is told, in bytes; more of it is cut.
+const MOST_HOST: usize = 255;
+
+/// Of one response at a time.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    codes: [(i16, u32); CODES],
+    used: usize,
+    any_error: bool,
+    node_id: i32,
+    host: Vec<u8>,
+}
+
+impl Findings {
+    pub(super) fn begin(&mut self) {
+        self.used = 0;
+        self.any_error = false;
+        self.host = Vec::new(); // an idle connection keeps no host
+    }
+
+    pub(super) fn outcome(&self) -> Outcome {
+        match self.any_error {
+            true => Outcome::Error,
+            false => Outcome::Ok,
+        }
+    }
+
+    /// Takes in one field, which stands at `at` in the stream.
+    pub(super) fn take(
+        &mut self,
+        event: Event<'_>,
+        at: u64,
+        exchange: Exchange,
+        to: &mut impl Observer,
+    ) {
+        match (event.role, event.value) {
+            (Role::ErrorCode, Value::Int(code)) => {
+                let code = i16::try_from(code).unwrap_or_default();
+                self.tally(code, at, exchange, to);
+            }
+            (Role::ThrottleTime, Value::Int(ms @ 1..)) => {
+                let throttle = Observation::Throttle {
+                    api_key: exchange.api_key,
+                    time: Duration::from_millis(ms.unsigned_abs()),
+                };
+                to.observe(RESPONSE, at, throttle);
+            }
+            (Role::NodeId, Value::Int(node_id)) => {
+                self.node_id = i32::try_from(node_id).unwrap_or(-1);
+                self.host.clear();
+            }
+            (Role::Host, Value::Piece(piece, _)) => {
+                let room = MOST_HOST.saturating_sub(self.host.len());
+                self.host
+                    .extend_from_slice(piece.get(..room).unwrap_or(piece));
+            }
+            (Role::Port, Value::Int(port)) => {
+                let address = Observation::BrokerAddress {
+                    node_id: self.node_id,
+                    host: &self.host,
+                    port: i32::try_from(port).unwrap_or(-1),
+                };
+                to.observe(RESPONSE, at, address);
+            }
+            _ => {}
+        }
+    }
+
+    fn tally(&mut self, code: i16, at: u64, exchange: Exchange, to: &mut impl Observer) {
+        self.any_error |= code != 0;
+        let used = self.codes.get_mut(..self.used).unwrap_or_default();
+        if let Some((_, count)) = used.iter_mut().find(|(known, _)| *known == code) {
+            *count = count.saturating_add(1);
+            return;
+        }
+        if self.used == CODES {
+            self.emit(exchange, at, to);
+        }
+        if let Some(place) = self.codes.get_mut(self.used) {
+            *place = (code, 1);
+            self.used = self.used.saturating_add(1);
+        }
+    }
+
+    /// Tells the tally and begins a new one.
+    pub(super) fn emit(&mut self, exchange: Exchange, at: u64, to: &mut impl Observer) {
+        for (code, count) in self.codes.get(..self.used).unwrap_or_default() {
+            let errors = Observation::Errors {
+                exchange,
+                code: ErrorCode(*code),
+                count: *count,
+            };
+            to.observe(RESPONSE, at, errors);
+        }
+        self.used = 0;
+    }
+}

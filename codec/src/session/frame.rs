@@ -1,0 +1,110 @@
+//! A frame on its way through: how much of it is left, and the walk through its body. It never holds
+//! the frame; what is of no interest may be moved without being shown.
+
+use crate::layout::{Event, Progress, Root, Walker};
+use crate::observation::Exchange;
+
+/// A frame whose header has been read.
+#[derive(Debug)]
+pub(super) struct Frame {
+    pub(super) exchange: Exchange,
+    /// Bytes of the whole frame, its length field included.
+    pub(super) bytes: u64,
+    /// Offset in the stream of the first byte that the walker reads.
+    pub(super) body_at: u64,
+    /// Bytes not consumed yet.
+    left: u32,
+    walk: Option<Walker>,
+    understood: bool,
+}
+
+/// What became of the bytes shown to a frame.
+pub(super) struct Advance {
+    /// Bytes of what was shown that belong to the frame and are done with.
+    pub(super) seen: usize,
+    /// Bytes after those that need never be shown. Not 0 only where all that was shown is seen.
+    pub(super) unseen: u32,
+    /// The body turned out not to fit its layout: from here on the frame is not read.
+    pub(super) malformed: bool,
+}
+
+impl Frame {
+    /// `left`: bytes of the frame behind its header's fixed part. `root`: `None` leaves it unread.
+    pub(super) fn new(
+        exchange: Exchange,
+        bytes: u64,
+        body_at: u64,
+        left: u32,
+        root: Option<Root>,
+    ) -> Self {
+        Self {
+            exchange,
+            bytes,
+            body_at,
+            left,
+            walk: root.map(|root| Walker::new(root, left)),
+            understood: root.is_some(),
+        }
+    }
+
+    /// Whether all of the frame has been consumed.
+    pub(super) fn is_over(&self) -> bool {
+        self.left == 0 && self.walk.is_none()
+    }
+
+    /// Whether the body has been read to its end, or can still be.
+    pub(super) fn understood(&self) -> bool {
+        self.understood
+    }
+
+    /// Consumes what belongs to the frame at the start of `shown`.
+    pub(super) fn advance(&mut self, shown: &[u8], on: &mut impl FnMut(Event<'_>)) -> Advance {
+        let mine = shown.get(..self.left as usize).unwrap_or(shown);
+        let mut advance = Advance {
+            seen: 0,
+            unseen: 0,
+            malformed: false,
+        };
+        if let Some(walker) = &mut self.walk {
+            let mut skippable = 0;
+            match walker.feed(mine, on) {
+                Ok((n, Progress::Done)) => {
+                    advance.seen = n.min(mine.len());
+                    self.walk = None;
+                }
+                Ok((_, progress)) => {
+                    advance.seen = mine.len();
+                    if let Progress::Skippable(n) = progress {
+                        skippable = n;
+                    }
+                }
+                Err(_) => advance.malformed = true,
+            }
+            self.left = self.left.saturating_sub(advance.seen as u32);
+            let short = self.walk.is_some() && self.left == 0;
+            advance.unseen = skippable.min(self.left);
+            advance.malformed |= short || self.skip(advance.unseen).is_err();
+            if advance.malformed {
+                self.walk = None;
+                self.understood = false;
+            }
+        }
+        if self.walk.is_none() {
+            let behind = mine.len().saturating_sub(advance.seen);
+            self.left = self.left.saturating_sub(behind as u32);
+            advance.seen = mine.len();
+            advance.unseen = advance.unseen.saturating_add(self.left);
+            self.left = 0;
+        }
+        advance
+    }
+
+    /// Lets the walker go forward over bytes that nobody will show.
+    fn skip(&mut self, n: u32) -> Result<(), crate::layout::WalkError> {
+        self.left = self.left.saturating_sub(n);
+        match &mut self.walk {
+            Some(walker) if n > 0 => walker.skip(n),
+            _ => Ok(()),
+        }
+    }
+}

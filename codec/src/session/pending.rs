@@ -1,0 +1,143 @@
+//! The queue of requests that wait for their answers. Brokers answer in the order of the requests,
+//! so a response belongs to the oldest entry; the trap is the entry that may never be answered.
+
+use crate::observation::Exchange;
+use crate::types::CorrelationId;
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// How many requests of one connection may wait for their answers before no more are read. A broker
+/// works on one request of a connection at a time, so more would only wait elsewhere.
+pub const MAX_IN_FLIGHT: usize = 1024;
+
+/// Whether a request gets an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// The broker answers it.
+    Expected,
+    /// The broker may answer it or not: a Produce whose acks nobody here reads (yet), a SASL token.
+    Unknown,
+    /// klamp answers it.
+    Local,
+}
+
+/// One request in the queue.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub(super) exchange: Exchange,
+    pub(super) answer: Answer,
+    /// A raw SASL token: neither it nor its answer has a header.
+    pub(super) token: bool,
+    /// Nobody here reads the request: what the broker does next is its verdict on it.
+    pub(super) opaque: bool,
+    /// How long the request asks the broker to wait, in milliseconds; negative: not at all.
+    pub(super) wait_ms: i32,
+    /// When its last byte had been received.
+    pub(super) received: Option<Instant>,
+}
+
+impl Entry {
+    pub(super) fn wait(&self) -> Option<Duration> {
+        u64::try_from(self.wait_ms).ok().map(Duration::from_millis)
+    }
+}
+
+/// First in, first out; bounded by [`MAX_IN_FLIGHT`].
+#[derive(Debug, Default)]
+pub(super) struct Pending {
+    queue: VecDeque<Entry>,
+    /// How many entries have left at the front since the start: entry i of the queue is number
+    /// `gone + i` of the connection.
+    gone: u64,
+}
+
+/// Names an entry for as long as the connection lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ticket(u64);
+
+impl Pending {
+    pub(super) fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    pub(super) fn front(&self) -> Option<&Entry> {
+        self.queue.front()
+    }
+
+    /// The oldest request whose answer must come.
+    pub(super) fn expected(&self) -> Option<&Entry> {
+        self.queue.iter().find(|e| e.answer != Answer::Unknown)
+    }
+
+    pub(super) fn holds(&self, answer: Answer) -> bool {
+        self.queue.iter().any(|e| e.answer == answer)
+    }
+
+    /// Whether one more request may enter. Entries that may never be answered do not hold the
+    /// others up: the oldest gives way.
+    pub(super) fn has_room(&mut self) -> bool {
+        if self.queue.len() < MAX_IN_FLIGHT {
+            return true;
+        }
+        let giving_way = self.front().is_some_and(|e| e.answer == Answer::Unknown);
+        if giving_way {
+            self.pop();
+        }
+        giving_way
+    }
+
+    pub(super) fn push(&mut self, entry: Entry) -> Ticket {
+        let ticket = self.gone.saturating_add(self.queue.len() as u64);
+        self.queue.push_back(entry);
+        Ticket(ticket)
+    }
+
+    pub(super) fn get(&mut self, ticket: Ticket) -> Option<&mut Entry> {
+        let index = ticket.0.checked_sub(self.gone)?;
+        self.queue.get_mut(usize::try_from(index).ok()?)
+    }
+
+    /// Takes the youngest entry back if it is `ticket`'s: it expects no answer after all.
+    pub(super) fn withdraw(&mut self, ticket: Ticket) -> bool {
+        let index = ticket.0.checked_sub(self.gone);
+        let youngest = (self.queue.len() as u64).checked_sub(1);
+        let is_youngest = index.is_some() && index == youngest;
+        if is_youngest {
+            self.queue.pop_back();
+        }
+        is_youngest
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Entry> {
+        let entry = self.queue.pop_front()?;
+        self.gone = self.gone.saturating_add(1);
+        if self.queue.is_empty() && self.queue.capacity() > 64 {
+            self.queue = VecDeque::new(); // an idle connection holds little memory
+        }
+        Some(entry)
+    }
+
+    /// The entry that a response with this id answers: the oldest, or a later one with only
+    /// unknown ones before it, which then leave without an answer.
+    pub(super) fn matching(&mut self, id: CorrelationId) -> Option<Entry> {
+        let index = self.later(id)?;
+        for _ in 0..index {
+            self.pop();
+        }
+        self.pop()
+    }
+
+    /// Whether a request with a header and this id comes next, but for unknown ones before it.
+    pub(super) fn later(&self, id: CorrelationId) -> Option<usize> {
+        for (index, entry) in self.queue.iter().enumerate() {
+            if !entry.token && entry.answer != Answer::Local && entry.exchange.correlation_id == id
+            {
+                return Some(index);
+            }
+            if entry.answer != Answer::Unknown {
+                return None;
+            }
+        }
+        None
+    }
+}

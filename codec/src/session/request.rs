@@ -1,0 +1,447 @@
+//! The direction from client to broker: reads each header, fills the queue, walks the body for what
+//! it tells (acks, waits, software), and takes out the one request that klamp answers itself.
+
+use super::cursor::Cursor;
+use super::facts::Facts;
+use super::frame::Frame;
+use super::header::{self, ReadHeader, RequestHeader};
+use super::pending::{Answer, Entry};
+use super::reject::{self, MAX_TOKEN, MIN_REQUEST};
+use super::sasl::Sasl;
+use super::shared::{LastRequest, Shared};
+use super::{Clamp, Input, NonKafka, Step};
+use crate::layout::Root;
+use crate::observation::{
+    CloseReason, Exchange, Observation, Observer, OpaqueReason, RejectReason,
+};
+use crate::types::{ApiKey, CorrelationId, Direction};
+use std::time::Instant;
+
+const REQUEST: Direction = Direction::Request;
+
+/// The state of this direction.
+#[derive(Debug, Default)]
+pub(super) struct RequestLane {
+    state: State,
+    /// Offset in the stream of the next byte that is not consumed.
+    at: u64,
+    /// Whether a part of the next frame's head is held.
+    partial: bool,
+    facts: Facts,
+}
+
+#[derive(Debug, Default)]
+enum State {
+    /// Between frames.
+    #[default]
+    Head,
+    /// In a request.
+    Request(Frame),
+    /// In a raw SASL token, all of which has been passed.
+    Token,
+    /// In a request that klamp answers itself.
+    Swallow(Swallow),
+}
+
+#[derive(Debug)]
+struct Swallow {
+    exchange: Exchange,
+    frame_bytes: u64,
+    left: u64,
+}
+
+impl RequestLane {
+    /// Whether a frame has begun and is not whole yet.
+    pub(super) fn is_amid_frame(&self) -> bool {
+        self.partial || !matches!(self.state, State::Head)
+    }
+
+    pub(super) fn poll(
+        &mut self,
+        input: Input<'_>,
+        cx: &mut Shared,
+        to: &mut impl Observer,
+    ) -> Step {
+        if input.unpaid > 0 {
+            cx.truncated |= !cx.unseen;
+            return finish(cx);
+        }
+        let mut cursor = Cursor::new(input.shown);
+        loop {
+            if cx.unseen {
+                return match input.eof && cursor.rest().is_empty() {
+                    true => cursor.owed().unwrap_or_else(|| finish(cx)),
+                    false if input.eof => cursor.everything(),
+                    false => Step::Pass(u64::MAX),
+                };
+            }
+            let step = match &mut self.state {
+                State::Head => self.head(&mut cursor, &input, cx, to),
+                State::Request(frame) if frame.is_over() => {
+                    self.end_request(input.now, cx, to);
+                    None
+                }
+                State::Request(_) => match self.body(&mut cursor, cx, to) {
+                    0 if self.ends_here() => None,
+                    0 if input.eof => {
+                        cx.truncated = true;
+                        Some(cursor.owed().unwrap_or_else(|| finish(cx)))
+                    }
+                    0 => Some(cursor.owed().unwrap_or(Step::Need(1))),
+                    unseen => Some(cursor.owe_and(unseen)),
+                },
+                State::Token => {
+                    self.state = State::Head;
+                    None
+                }
+                State::Swallow(_) => self.swallow(&cursor, &input, cx, to),
+            };
+            if let Some(step) = step {
+                return step;
+            }
+        }
+    }
+
+    fn ends_here(&self) -> bool {
+        matches!(&self.state, State::Request(frame) if frame.is_over())
+    }
+
+    /// Stands between frames. `None`: a frame has begun.
+    fn head(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        input: &Input<'_>,
+        cx: &mut Shared,
+        to: &mut impl Observer,
+    ) -> Option<Step> {
+        let shown = cursor.rest();
+        self.partial = false;
+        if shown.is_empty() && input.eof {
+            return Some(cursor.owed().unwrap_or_else(|| finish(cx)));
+        }
+        if cx.draining || matches!(cx.sasl, Sasl::Asked(_)) {
+            cx.stopped = cx.draining;
+            return Some(cursor.owed().unwrap_or(Step::Wait));
+        }
+        let Some(field) = header::length_field(shown) else {
+            return Some(self.need(4, cursor, input, cx));
+        };
+        if let Sasl::Tokens(left) = cx.sasl {
+            match self.token(field, left, cursor, input, cx, to) {
+                TokenHead::Step(step) => return Some(step),
+                TokenHead::Begun => return None,
+                TokenHead::Ordinary => {}
+            }
+        }
+        let max = cx.policy.max_request_bytes;
+        let read = reject::check(field, self.at == 0, MIN_REQUEST, max)
+            .map_or_else(ReadHeader::Rejected, |length| {
+                header::read_request(shown, length)
+            });
+        let header = match read {
+            ReadHeader::Whole(header) => header,
+            ReadHeader::Need(n) => return Some(self.need(n, cursor, input, cx)),
+            ReadHeader::Rejected(reason) => {
+                return Some(self.reject(reason, field, cursor, cx, to));
+            }
+        };
+        if !cx.queue.has_room() {
+            return Some(cursor.owed().unwrap_or(Step::Wait));
+        }
+        if matches!(cx.sasl, Sasl::Tokens(_)) {
+            cx.sasl = Sasl::None;
+            to.observe(REQUEST, self.at, Observation::RawTokens { begins: false });
+        }
+        let root = Root::find(
+            REQUEST,
+            header.exchange.api_key,
+            header.exchange.api_version,
+        );
+        let is_ours_to_answer = header.exchange.api_key == ApiKey::API_VERSIONS
+            && root.is_none()
+            && cx.policy.clamp != Clamp::Off;
+        if is_ours_to_answer && let Some(owed) = cursor.owed() {
+            return Some(owed);
+        }
+        self.begin(header, root, is_ours_to_answer, cx, to);
+        if !is_ours_to_answer {
+            cursor.pass(header.read);
+        }
+        None
+    }
+
+    /// Asks for `n` bytes from the frame's start; without more to come, what is there passes.
+    fn need(&mut self, n: usize, cursor: &Cursor<'_>, input: &Input<'_>, cx: &mut Shared) -> Step {
+        if input.eof {
+            cx.truncated = true;
+            self.state = State::Head;
+            return cursor.everything();
+        }
+        self.partial = true;
+        cursor.owed().unwrap_or(Step::Need(n))
+    }
+
+    fn reject(
+        &mut self,
+        reason: RejectReason,
+        field: [u8; 4],
+        cursor: &Cursor<'_>,
+        cx: &mut Shared,
+        to: &mut impl Observer,
+    ) -> Step {
+        if let Some(owed) = cursor.owed() {
+            return owed;
+        }
+        let length = i32::from_be_bytes(field);
+        to.observe(REQUEST, self.at, Observation::Rejected { reason, length });
+        let other_protocol = matches!(reason, RejectReason::Tls | RejectReason::Http);
+        if other_protocol && self.at == 0 && cx.policy.non_kafka == NonKafka::Pass {
+            to.observe(
+                REQUEST,
+                self.at,
+                Observation::Unseen(OpaqueReason::NonKafka),
+            );
+            cx.unseen = true;
+            return Step::Pass(u64::MAX);
+        }
+        Step::Close(CloseReason::Rejected(REQUEST, reason))
+    }
+
+    /// Begins a frame in the raw token phase, if it is a token.
+    fn token(
+        &mut self,
+        field: [u8; 4],
+        left: Option<u8>,
+        cursor: &mut Cursor<'_>,
+        input: &Input<'_>,
+        cx: &mut Shared,
+        to: &mut impl Observer,
+    ) -> TokenHead {
+        if left == Some(0) {
+            return TokenHead::Ordinary;
+        }
+        if left.is_none() {
+            match self.is_ordinary(field, cursor, cx) {
+                Ok(true) => return TokenHead::Ordinary,
+                Ok(false) => {}
+                Err(n) if input.eof && n > cursor.rest().len() => {}
+                Err(n) => return TokenHead::Step(self.need(n, cursor, input, cx)),
+            }
+        }
+        let length = match reject::check(field, false, 0, MAX_TOKEN) {
+            Ok(length) => length,
+            Err(reason) => {
+                return TokenHead::Step(self.reject(reason, field, cursor, cx, to));
+            }
+        };
+        if !cx.queue.has_room() {
+            return TokenHead::Step(cursor.owed().unwrap_or(Step::Wait));
+        }
+        cx.sasl = Sasl::Tokens(left.map(|n| n.saturating_sub(1)));
+        cx.queue.push(Entry {
+            exchange: Exchange {
+                api_key: ApiKey::SASL_HANDSHAKE,
+                api_version: 0,
+                correlation_id: CorrelationId(0),
+            },
+            answer: match left {
+                Some(_) => Answer::Expected,
+                None => Answer::Unknown,
+            },
+            token: true,
+            opaque: false,
+            wait_ms: -1,
+            received: None,
+        });
+        to.observe(REQUEST, self.at, cx.in_flight());
+        let frame_bytes = header::frame_bytes(length);
+        self.at = self.at.saturating_add(frame_bytes);
+        self.state = State::Token;
+        match cursor.pass_frame(frame_bytes) {
+            0 => TokenHead::Begun,
+            unseen => TokenHead::Step(cursor.owe_and(unseen)),
+        }
+    }
+
+    /// Whether a frame in a token phase of unknown length is an ordinary request. `Err`: so many
+    /// bytes must be shown to tell.
+    fn is_ordinary(&self, field: [u8; 4], cursor: &Cursor<'_>, cx: &Shared) -> Result<bool, usize> {
+        let max = cx.policy.max_request_bytes;
+        let Ok(length) = reject::check(field, false, MIN_REQUEST, max) else {
+            return Ok(false);
+        };
+        match header::read_request(cursor.rest(), length) {
+            ReadHeader::Need(n) => Err(n),
+            ReadHeader::Rejected(_) => Ok(false),
+            ReadHeader::Whole(header) => Ok(header.client_id.is_ok()
+                && cx.knows(header.exchange.api_key, header.exchange.api_version)),
+        }
+    }
+
+    /// A request has begun: tells its head and puts it into the queue.
+    fn begin(
+        &mut self,
+        header: RequestHeader<'_>,
+        root: Option<Root>,
+        is_ours_to_answer: bool,
+        cx: &mut Shared,
+        to: &mut impl Observer,
+    ) {
+        let exchange = header.exchange;
+        let frame_bytes = header::frame_bytes(header.length);
+        let head = Observation::RequestHead {
+            exchange,
+            client_id: header.client_id.unwrap_or(None),
+            frame_bytes,
+        };
+        to.observe(REQUEST, self.at, head);
+        let reason = match root {
+            _ if header.client_id.is_err() => Some(OpaqueReason::Malformed),
+            Some(_) => None,
+            None if exchange.api_key.name().is_none() => Some(OpaqueReason::UnknownKey),
+            None if !cx.knows(exchange.api_key, exchange.api_version) => {
+                Some(OpaqueReason::UnknownVersion)
+            }
+            None => Some(OpaqueReason::NoLayout),
+        };
+        let root = root.filter(|_| reason.is_none());
+        let is_unknown = reason.is_some_and(|reason| reason != OpaqueReason::NoLayout);
+        let ticket = cx.queue.push(Entry {
+            exchange,
+            answer: match exchange.api_key {
+                _ if is_ours_to_answer => Answer::Local,
+                ApiKey::PRODUCE => Answer::Unknown, // until its acks are read
+                _ => Answer::Expected,
+            },
+            token: false,
+            opaque: is_unknown,
+            wait_ms: -1,
+            received: None,
+        });
+        to.observe(REQUEST, self.at, cx.in_flight());
+        self.facts.begin(ticket);
+        if is_ours_to_answer {
+            self.state = State::Swallow(Swallow {
+                exchange,
+                frame_bytes,
+                left: frame_bytes,
+            });
+            return;
+        }
+        if let Some(reason) = reason {
+            to.observe(REQUEST, self.at, Observation::Opaque { exchange, reason });
+        }
+        let left = frame_bytes.saturating_sub(header.read as u64);
+        self.at = self.at.saturating_add(header.read as u64);
+        let left = u32::try_from(left).unwrap_or(u32::MAX);
+        self.state = State::Request(Frame::new(exchange, frame_bytes, self.at, left, root));
+    }
+
+    /// Consumes what is there of the body; returns how many bytes after that need not be shown.
+    fn body(&mut self, cursor: &mut Cursor<'_>, cx: &mut Shared, to: &mut impl Observer) -> u64 {
+        let State::Request(frame) = &mut self.state else {
+            return 0;
+        };
+        let (exchange, body_at) = (frame.exchange, frame.body_at);
+        let facts = &mut self.facts;
+        let advance = frame.advance(cursor.rest(), &mut |event| {
+            let at = body_at.saturating_add(u64::from(event.at));
+            facts.take(event, at, cx, to);
+        });
+        cursor.pass(advance.seen);
+        let unseen = u64::from(advance.unseen);
+        let consumed = unseen.saturating_add(advance.seen as u64);
+        self.at = self.at.saturating_add(consumed);
+        if advance.malformed {
+            if let Some(entry) = self.facts.entry(cx) {
+                entry.opaque = true;
+            }
+            let reason = OpaqueReason::Malformed;
+            to.observe(REQUEST, body_at, Observation::Opaque { exchange, reason });
+        }
+        unseen
+    }
+
+    /// The request under way has been received to its last byte.
+    fn end_request(&mut self, now: Instant, cx: &mut Shared, to: &mut impl Observer) {
+        let State::Request(frame) = std::mem::take(&mut self.state) else {
+            return;
+        };
+        let exchange = frame.exchange;
+        if let Some(entry) = self.facts.entry(cx) {
+            entry.received = Some(now);
+        }
+        if exchange.api_key == ApiKey::SASL_HANDSHAKE && exchange.api_version == 0 {
+            cx.sasl = Sasl::Asked(self.facts.exchanges());
+        }
+        cx.last = Some(LastRequest {
+            exchange,
+            acks0: self.facts.acks0(),
+            ended: now,
+        });
+        let end = Observation::RequestEnd {
+            exchange,
+            frame_bytes: frame.bytes,
+        };
+        to.observe(REQUEST, self.at, end);
+    }
+
+    /// Takes a request out of the stream; once it is gone its answer may go.
+    fn swallow(
+        &mut self,
+        cursor: &Cursor<'_>,
+        input: &Input<'_>,
+        cx: &mut Shared,
+        to: &mut impl Observer,
+    ) -> Option<Step> {
+        let State::Swallow(request) = &mut self.state else {
+            return None;
+        };
+        if request.left == 0 {
+            if let Some(entry) = self.facts.entry(cx) {
+                entry.received = Some(input.now);
+            }
+            let end = Observation::RequestEnd {
+                exchange: request.exchange,
+                frame_bytes: request.frame_bytes,
+            };
+            to.observe(REQUEST, self.at, end);
+            self.state = State::Head;
+            return None;
+        }
+        if cursor.rest().is_empty() {
+            if input.eof {
+                cx.truncated = true;
+                return Some(finish(cx));
+            }
+            return Some(Step::Need(1));
+        }
+        let left = usize::try_from(request.left).unwrap_or(usize::MAX);
+        let drop = cursor.rest().len().min(left);
+        request.left = request.left.saturating_sub(drop as u64);
+        self.at = self.at.saturating_add(drop as u64);
+        Some(Step::Replace {
+            drop,
+            with: Vec::new(),
+        })
+    }
+}
+
+/// What a frame in the raw token phase is.
+enum TokenHead {
+    /// An ordinary request: the phase is over.
+    Ordinary,
+    /// A token, which has been passed.
+    Begun,
+    /// Something must be done first, or to pass the token.
+    Step(Step),
+}
+
+fn finish(cx: &mut Shared) -> Step {
+    let in_flight = cx.awaits_answer() || cx.truncated;
+    cx.ended(match in_flight {
+        true => CloseReason::ClientInFlight,
+        false => CloseReason::Client,
+    });
+    Step::Finish
+}

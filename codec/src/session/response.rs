@@ -1,0 +1,485 @@
+//! The direction from broker to client: finds the request that each response answers, walks the body
+//! for its error codes, holds the ApiVersions answer until it is whole, and sends klamp's own
+//! answers when their turn comes.
+
+use super::cursor::Cursor;
+use super::findings::Findings;
+use super::frame::Frame;
+use super::header;
+use super::pending::{Answer, Entry};
+use super::reject::{self, MAX_TOKEN, MIN_RESPONSE};
+use super::sasl::Sasl;
+use super::shared::Shared;
+use super::{Input, Step};
+use crate::clamp::clamp;
+use crate::layout::Root;
+use crate::local;
+use crate::observation::{
+    CloseReason, Exchange, Observation, Observer, OpaqueReason, Outcome, RejectReason,
+};
+use crate::types::{ApiKey, CorrelationId, Direction};
+use std::time::Instant;
+
+const RESPONSE: Direction = Direction::Response;
+
+/// Largest ApiVersions answer that is held to be rewritten, in bytes. Brokers send less than 2 KiB.
+pub const MAX_HELD: u64 = 1 << 20;
+
+/// The state of this direction.
+#[derive(Debug, Default)]
+pub(super) struct ResponseLane {
+    state: State,
+    /// Offset in the stream of the next byte that is not consumed.
+    at: u64,
+    /// Whether a part of the next frame's head is held.
+    partial: bool,
+    findings: Findings,
+}
+
+#[derive(Debug, Default)]
+enum State {
+    /// Between frames.
+    #[default]
+    Head,
+    /// In a response.
+    Response(Frame),
+    /// In a raw SASL token, all of which has been passed.
+    Token,
+    /// An ApiVersions answer, until all of it is there.
+    Held(Held),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    exchange: Exchange,
+    frame_bytes: u64,
+}
+
+impl ResponseLane {
+    /// Whether a frame has begun and is not whole yet.
+    pub(super) fn is_amid_frame(&self) -> bool {
+        self.partial || !matches!(self.state, State::Head)
+    }
+
+    /// How many bytes have come in this direction, as far as they are consumed.
+    pub(super) fn at(&self) -> u64 {
+        self.at
+    }
+
+    pub(super) fn poll(
+        &mut self,
+        input: Input<'_>,
+        cx: &mut Shared,
+        to: &mut impl Observer,
+    ) -> Step {
+        if input.unpaid > 0 {
+            cx.truncated |= !cx.unseen;
+            return self.finish(input.now, cx, to);
+        }
+        let mut cursor = Cursor::new(input.shown);
+        loop {
+            if cx.unseen {
+                return match input.eof && cursor.rest().is_empty() {
+                    true => match cursor.owed() {
+                        Some(owed) => owed,
+                        None => self.finish(input.now, cx, to),
+                    },
+                    false if input.eof => cursor.everything(),
+                    false => Step::Pass(u64::MAX),
+                };
+            }
+            let step = match &mut self.state {
+                State::Head => self.head(&mut cursor, &input, cx, to),
+                State::Response(frame) if frame.is_over() => {
+                    self.end_response(cx, to);
+                    None
+                }
+                State::Response(_) => match self.body(&mut cursor, to) {
+                    0 if self.ends_here() => None,
+                    0 if input.eof => {
+                        cx.truncated = true;
+                        Some(match cursor.owed() {
+                            Some(owed) => owed,
+                            None => self.finish(input.now, cx, to),
+                        })
+                    }
+                    0 => Some(cursor.owed().unwrap_or(Step::Need(1))),
+                    unseen => Some(cursor.owe_and(unseen)),
+                },
+                State::Token => {
+                    self.state = State::Head;
+                    None
+                }
+                State::Held(held) => {
+                    let held = *held;
+                    self.held(held, &mut cursor, &input, cx, to)
+                }
+            };
+            if let Some(step) = step {
+                return step;
+            }
+        }
+    }
+
+    fn ends_here(&self) -> bool {
+        matches!(&self.state, State::Response(frame) if frame.is_over())
+    }
+
+    /// Stands between frames. `None`: go on.
+    fn head(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        input: &Input<'_>,
+        cx: &mut Shared,
+        to: &mut impl Observer,
+    ) -> Option<Step> {
+        self.partial = false;
+        if let Some(entry) = cx.queue.front().filter(|e| e.answer == Answer::Local) {
+            let exchange = entry.exchange;
+            if let Some(owed) = cursor.owed() {
+                return Some(owed);
+            }
+            if entry.received.is_some() {
+                return Some(self.answer(exchange, cx, to));
+            }
+        }
+        let shown = cursor.rest();
+        if shown.is_empty() {
+            if let Some(owed) = cursor.owed() {
+                return Some(owed);
+            }
+            if cx.draining && (cx.stopped || cx.ending.is_some()) && !cx.awaits_answer() {
+                return Some(Step::Close(CloseReason::Drained));
+            }
+            return Some(match input.eof {
+                true => self.finish(input.now, cx, to),
+                false => Step::Need(4),
+            });
+        }
+        let Some(field) = header::length_field(shown) else {
+            return Some(self.need(4, cursor, input, cx));
+        };
+        let is_token = match self.is_token(field, cursor, input, cx) {
+            Ok(is_token) => is_token,
+            Err(n) => return Some(self.need(n, cursor, input, cx)),
+        };
+        let (min, max) = match is_token {
+            true => (0, MAX_TOKEN),
+            false => (MIN_RESPONSE, i32::MAX.unsigned_abs()),
+        };
+        let length = match reject::check(field, self.at == 0, min, max) {
+            Ok(length) => length,
+            Err(reason) => return Some(self.reject(reason, field, cursor, to)),
+        };
+        let frame_bytes = header::frame_bytes(length);
+        if is_token {
+            return self.token(frame_bytes, cursor, cx, to);
+        }
+        let Some(id) = header::response_correlation_id(shown) else {
+            return Some(self.need(8, cursor, input, cx));
+        };
+        match cx.queue.matching(id) {
+            Some(entry) => self.begin(entry, frame_bytes, input.now, cursor, cx, to),
+            None => Some(self.mismatch(id, cursor, cx, to)),
+        }
+    }
+
+    /// Asks for `n` bytes from the frame's start; without more to come, what is there passes.
+    fn need(&mut self, n: usize, cursor: &Cursor<'_>, input: &Input<'_>, cx: &mut Shared) -> Step {
+        if input.eof {
+            cx.truncated = true;
+            self.state = State::Head;
+            return cursor.everything();
+        }
+        self.partial = true;
+        cursor.owed().unwrap_or(Step::Need(n))
+    }
+
+    /// Sends an answer of our own: its turn has come.
+    fn answer(&mut self, exchange: Exchange, cx: &mut Shared, to: &mut impl Observer) -> Step {
+        cx.queue.pop();
+        to.observe(RESPONSE, self.at, Observation::Answered { exchange });
+        to.observe(RESPONSE, self.at, cx.in_flight());
+        Step::Replace {
+            drop: 0,
+            with: local::unsupported_api_versions(exchange.correlation_id),
+        }
+    }
+
+    fn reject(
+        &mut self,
+        reason: RejectReason,
+        field: [u8; 4],
+        cursor: &Cursor<'_>,
+        to: &mut impl Observer,
+    ) -> Step {
+        if let Some(owed) = cursor.owed() {
+            return owed;
+        }
+        let length = i32::from_be_bytes(field);
+        to.observe(RESPONSE, self.at, Observation::Rejected { reason, length });
+        Step::Close(CloseReason::Rejected(RESPONSE, reason))
+    }
+
+    /// Whether the next frame answers a raw SASL token. `Err`: so many bytes must be shown to tell.
+    fn is_token(
+        &self,
+        field: [u8; 4],
+        cursor: &Cursor<'_>,
+        input: &Input<'_>,
+        cx: &Shared,
+    ) -> Result<bool, usize> {
+        let Some(front) = cx.queue.front().filter(|entry| entry.token) else {
+            return Ok(false);
+        };
+        let only_token = front.answer == Answer::Expected || cx.queue.len() == 1;
+        if only_token || i32::from_be_bytes(field) < MIN_RESPONSE {
+            return Ok(true);
+        }
+        match header::response_correlation_id(cursor.rest()) {
+            Some(id) => Ok(cx.queue.later(id).is_none()),
+            None if input.eof => Ok(true),
+            None => Err(8),
+        }
+    }
+
+    fn token(
+        &mut self,
+        frame_bytes: u64,
+        cursor: &mut Cursor<'_>,
+        cx: &mut Shared,
+        to: &mut impl Observer,
+    ) -> Option<Step> {
+        cx.queue.pop();
+        to.observe(RESPONSE, self.at, cx.in_flight());
+        self.at = self.at.saturating_add(frame_bytes);
+        self.state = State::Token;
+        match cursor.pass_frame(frame_bytes) {
+            0 => None,
+            unseen => Some(cursor.owe_and(unseen)),
+        }
+    }
+
+    /// A response that answers no request: where klamp rewrites, going on would mean to pass what it
+    /// should have rewritten.
+    fn mismatch(
+        &mut self,
+        got: CorrelationId,
+        cursor: &Cursor<'_>,
+        cx: &mut Shared,
+        to: &mut impl Observer,
+    ) -> Step {
+        if let Some(owed) = cursor.owed() {
+            return owed;
+        }
+        let expected = cx.queue.expected().map(|e| e.exchange.correlation_id);
+        to.observe(RESPONSE, self.at, Observation::Mismatch { expected, got });
+        if cx.rewrites() {
+            return Step::Close(CloseReason::Mismatch);
+        }
+        let unseen = Observation::Unseen(OpaqueReason::Mismatch);
+        to.observe(RESPONSE, self.at, unseen);
+        cx.unseen = true;
+        Step::Pass(u64::MAX)
+    }
+
+    /// A response has begun, and this is the request that it answers.
+    fn begin(
+        &mut self,
+        entry: Entry,
+        frame_bytes: u64,
+        now: Instant,
+        cursor: &mut Cursor<'_>,
+        cx: &mut Shared,
+        to: &mut impl Observer,
+    ) -> Option<Step> {
+        let exchange = entry.exchange;
+        let head = Observation::ResponseHead {
+            exchange,
+            frame_bytes,
+            latency: (entry.received).map(|received| now.saturating_duration_since(received)),
+            wait: entry.wait(),
+        };
+        to.observe(RESPONSE, self.at, head);
+        to.observe(RESPONSE, self.at, cx.in_flight());
+        self.findings.begin();
+        if exchange.api_key == ApiKey::API_VERSIONS {
+            self.state = State::Held(Held {
+                exchange,
+                frame_bytes,
+            });
+            return None;
+        }
+        let root = Root::find(RESPONSE, exchange.api_key, exchange.api_version);
+        if root.is_none() && !entry.opaque {
+            let reason = OpaqueReason::NoLayout;
+            to.observe(RESPONSE, self.at, Observation::Opaque { exchange, reason });
+        }
+        self.enter(exchange, frame_bytes, root, cursor);
+        None
+    }
+
+    /// Passes a response's header and begins to read its body.
+    fn enter(
+        &mut self,
+        exchange: Exchange,
+        frame_bytes: u64,
+        root: Option<Root>,
+        cursor: &mut Cursor<'_>,
+    ) {
+        cursor.pass(8);
+        self.at = self.at.saturating_add(8);
+        let left = u32::try_from(frame_bytes.saturating_sub(8)).unwrap_or(u32::MAX);
+        self.state = State::Response(Frame::new(exchange, frame_bytes, self.at, left, root));
+    }
+
+    /// Consumes what is there of the body; returns how many bytes after that need not be shown.
+    fn body(&mut self, cursor: &mut Cursor<'_>, to: &mut impl Observer) -> u64 {
+        let State::Response(frame) = &mut self.state else {
+            return 0;
+        };
+        let (exchange, body_at) = (frame.exchange, frame.body_at);
+        let findings = &mut self.findings;
+        let advance = frame.advance(cursor.rest(), &mut |event| {
+            let at = body_at.saturating_add(u64::from(event.at));
+            findings.take(event, at, exchange, to);
+        });
+        cursor.pass(advance.seen);
+        let unseen = u64::from(advance.unseen);
+        let consumed = unseen.saturating_add(advance.seen as u64);
+        self.at = self.at.saturating_add(consumed);
+        if advance.malformed {
+            let reason = OpaqueReason::Malformed;
+            to.observe(RESPONSE, body_at, Observation::Opaque { exchange, reason });
+        }
+        unseen
+    }
+
+    /// The response under way has passed to its last byte.
+    fn end_response(&mut self, cx: &mut Shared, to: &mut impl Observer) {
+        let State::Response(frame) = std::mem::take(&mut self.state) else {
+            return;
+        };
+        let exchange = frame.exchange;
+        let outcome = match frame.understood() {
+            true => self.findings.outcome(),
+            false => Outcome::Opaque,
+        };
+        self.findings.emit(exchange, self.at, to);
+        let answers_handshake =
+            exchange.api_key == ApiKey::SASL_HANDSHAKE && exchange.api_version == 0;
+        if let Sasl::Asked(exchanges) = cx.sasl
+            && answers_handshake
+        {
+            cx.sasl = match outcome {
+                Outcome::Ok => Sasl::Tokens(exchanges),
+                Outcome::Error | Outcome::Opaque => Sasl::None,
+            };
+            if outcome == Outcome::Ok {
+                let begins = Observation::RawTokens { begins: true };
+                to.observe(RESPONSE, self.at, begins);
+            }
+        }
+        let end = Observation::ResponseEnd {
+            exchange,
+            frame_bytes: frame.bytes,
+            outcome,
+        };
+        to.observe(RESPONSE, self.at, end);
+    }
+
+    /// Waits until an ApiVersions answer is whole, then passes or replaces it.
+    fn held(
+        &mut self,
+        held: Held,
+        cursor: &mut Cursor<'_>,
+        input: &Input<'_>,
+        cx: &mut Shared,
+        to: &mut impl Observer,
+    ) -> Option<Step> {
+        let Held {
+            exchange,
+            frame_bytes,
+        } = held;
+        if let Some(owed) = cursor.owed() {
+            return Some(owed);
+        }
+        let size = usize::try_from(frame_bytes).unwrap_or(usize::MAX);
+        if frame_bytes > MAX_HELD {
+            return self.unreadable(
+                exchange,
+                frame_bytes,
+                CloseReason::HoldLimit,
+                cursor,
+                cx,
+                to,
+            );
+        }
+        let Some(frame) = cursor.rest().get(..size) else {
+            return Some(self.need(size, cursor, input, cx));
+        };
+        let Ok(clamped) = clamp(frame, exchange.api_version, cx.policy.clamp) else {
+            return self.unreadable(
+                exchange,
+                frame_bytes,
+                CloseReason::Malformed,
+                cursor,
+                cx,
+                to,
+            );
+        };
+        if let Some(table) = clamped.table {
+            let table = cx.policy.tables.intern(table);
+            to.observe(RESPONSE, self.at, Observation::Learned(&table));
+            cx.table = Some(table);
+        }
+        let answered_in = match clamped.error {
+            crate::ErrorCode::UNSUPPORTED_VERSION => 0,
+            _ => exchange.api_version,
+        };
+        let root = Root::find(RESPONSE, ApiKey::API_VERSIONS, answered_in);
+        let Some(with) = clamped.frame else {
+            self.enter(exchange, frame_bytes, root, cursor);
+            return None;
+        };
+        let start = self.at;
+        let mut unsettled = Cursor::new(frame);
+        self.enter(exchange, frame_bytes, root, &mut unsettled);
+        self.body(&mut unsettled, to);
+        self.at = start.saturating_add(frame_bytes);
+        self.end_response(cx, to);
+        Some(Step::Replace { drop: size, with })
+    }
+
+    /// An ApiVersions answer that cannot be read: it may only pass where it need not be rewritten.
+    fn unreadable(
+        &mut self,
+        exchange: Exchange,
+        frame_bytes: u64,
+        otherwise: CloseReason,
+        cursor: &mut Cursor<'_>,
+        cx: &mut Shared,
+        to: &mut impl Observer,
+    ) -> Option<Step> {
+        let reason = OpaqueReason::Malformed;
+        to.observe(RESPONSE, self.at, Observation::Opaque { exchange, reason });
+        if cx.rewrites() {
+            return Some(Step::Close(otherwise));
+        }
+        self.enter(exchange, frame_bytes, None, cursor);
+        None
+    }
+
+    /// The broker has ended. Whatever the client still sends passes unseen: nobody will answer it.
+    fn finish(&mut self, now: Instant, cx: &mut Shared, to: &mut impl Observer) -> Step {
+        let verdict = cx.verdict(self.at, now, to);
+        let in_flight = cx.awaits_answer() || cx.truncated;
+        cx.ended(match verdict {
+            Some(reason) => reason,
+            None if in_flight => CloseReason::BrokerInFlight,
+            None => CloseReason::Broker,
+        });
+        cx.unseen = true;
+        Step::Finish
+    }
+}
