@@ -9,6 +9,7 @@ mod facts;
 mod findings;
 mod frame;
 mod header;
+mod hold;
 mod pending;
 mod reject;
 mod request;
@@ -16,8 +17,8 @@ mod response;
 mod sasl;
 mod shared;
 
+pub use hold::MAX_HELD;
 pub use pending::MAX_IN_FLIGHT;
-pub use response::MAX_HELD;
 
 use self::request::RequestLane;
 use self::response::ResponseLane;

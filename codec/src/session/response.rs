@@ -6,12 +6,12 @@ use super::cursor::Cursor;
 use super::findings::Findings;
 use super::frame::Frame;
 use super::header;
+use super::hold::Held;
 use super::pending::{Answer, Entry};
 use super::reject::{self, MAX_TOKEN, MIN_RESPONSE};
 use super::sasl::Sasl;
 use super::shared::Shared;
 use super::{Input, Step};
-use crate::clamp::clamp;
 use crate::layout::Root;
 use crate::local;
 use crate::observation::{
@@ -22,22 +22,19 @@ use std::time::Instant;
 
 const RESPONSE: Direction = Direction::Response;
 
-/// Largest ApiVersions answer that is held to be rewritten, in bytes. Brokers send less than 2 KiB.
-pub const MAX_HELD: u64 = 1 << 20;
-
 /// The state of this direction.
 #[derive(Debug, Default)]
 pub(super) struct ResponseLane {
-    state: State,
+    pub(super) state: State,
     /// Offset in the stream of the next byte that is not consumed.
-    at: u64,
+    pub(super) at: u64,
     /// Whether a part of the next frame's head is held.
     partial: bool,
     findings: Findings,
 }
 
 #[derive(Debug, Default)]
-enum State {
+pub(super) enum State {
     /// Between frames.
     #[default]
     Head,
@@ -47,12 +44,6 @@ enum State {
     Token,
     /// An ApiVersions answer, until all of it is there.
     Held(Held),
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Held {
-    exchange: Exchange,
-    frame_bytes: u64,
 }
 
 impl ResponseLane {
@@ -185,7 +176,13 @@ impl ResponseLane {
     }
 
     /// Asks for `n` bytes from the frame's start; without more to come, what is there passes.
-    fn need(&mut self, n: usize, cursor: &Cursor<'_>, input: &Input<'_>, cx: &mut Shared) -> Step {
+    pub(super) fn need(
+        &mut self,
+        n: usize,
+        cursor: &Cursor<'_>,
+        input: &Input<'_>,
+        cx: &mut Shared,
+    ) -> Step {
         if input.eof {
             cx.truncated = true;
             self.state = State::Head;
@@ -320,7 +317,7 @@ impl ResponseLane {
     }
 
     /// Passes a response's header and begins to read its body.
-    fn enter(
+    pub(super) fn enter(
         &mut self,
         exchange: Exchange,
         frame_bytes: u64,
@@ -334,7 +331,7 @@ impl ResponseLane {
     }
 
     /// Consumes what is there of the body; returns how many bytes after that need not be shown.
-    fn body(&mut self, cursor: &mut Cursor<'_>, to: &mut impl Observer) -> u64 {
+    pub(super) fn body(&mut self, cursor: &mut Cursor<'_>, to: &mut impl Observer) -> u64 {
         let State::Response(frame) = &mut self.state else {
             return 0;
         };
@@ -356,7 +353,7 @@ impl ResponseLane {
     }
 
     /// The response under way has passed to its last byte.
-    fn end_response(&mut self, cx: &mut Shared, to: &mut impl Observer) {
+    pub(super) fn end_response(&mut self, cx: &mut Shared, to: &mut impl Observer) {
         let State::Response(frame) = std::mem::take(&mut self.state) else {
             return;
         };
@@ -386,88 +383,6 @@ impl ResponseLane {
             outcome,
         };
         to.observe(RESPONSE, self.at, end);
-    }
-
-    /// Waits until an ApiVersions answer is whole, then passes or replaces it.
-    fn held(
-        &mut self,
-        held: Held,
-        cursor: &mut Cursor<'_>,
-        input: &Input<'_>,
-        cx: &mut Shared,
-        to: &mut impl Observer,
-    ) -> Option<Step> {
-        let Held {
-            exchange,
-            frame_bytes,
-        } = held;
-        if let Some(owed) = cursor.owed() {
-            return Some(owed);
-        }
-        let size = usize::try_from(frame_bytes).unwrap_or(usize::MAX);
-        if frame_bytes > MAX_HELD {
-            return self.unreadable(
-                exchange,
-                frame_bytes,
-                CloseReason::HoldLimit,
-                cursor,
-                cx,
-                to,
-            );
-        }
-        let Some(frame) = cursor.rest().get(..size) else {
-            return Some(self.need(size, cursor, input, cx));
-        };
-        let Ok(clamped) = clamp(frame, exchange.api_version, cx.policy.clamp) else {
-            return self.unreadable(
-                exchange,
-                frame_bytes,
-                CloseReason::Malformed,
-                cursor,
-                cx,
-                to,
-            );
-        };
-        if let Some(table) = clamped.table {
-            let table = cx.policy.tables.intern(table);
-            to.observe(RESPONSE, self.at, Observation::Learned(&table));
-            cx.table = Some(table);
-        }
-        let answered_in = match clamped.error {
-            crate::ErrorCode::UNSUPPORTED_VERSION => 0,
-            _ => exchange.api_version,
-        };
-        let root = Root::find(RESPONSE, ApiKey::API_VERSIONS, answered_in);
-        let Some(with) = clamped.frame else {
-            self.enter(exchange, frame_bytes, root, cursor);
-            return None;
-        };
-        let start = self.at;
-        let mut unsettled = Cursor::new(frame);
-        self.enter(exchange, frame_bytes, root, &mut unsettled);
-        self.body(&mut unsettled, to);
-        self.at = start.saturating_add(frame_bytes);
-        self.end_response(cx, to);
-        Some(Step::Replace { drop: size, with })
-    }
-
-    /// An ApiVersions answer that cannot be read: it may only pass where it need not be rewritten.
-    fn unreadable(
-        &mut self,
-        exchange: Exchange,
-        frame_bytes: u64,
-        otherwise: CloseReason,
-        cursor: &mut Cursor<'_>,
-        cx: &mut Shared,
-        to: &mut impl Observer,
-    ) -> Option<Step> {
-        let reason = OpaqueReason::Malformed;
-        to.observe(RESPONSE, self.at, Observation::Opaque { exchange, reason });
-        if cx.rewrites() {
-            return Some(Step::Close(otherwise));
-        }
-        self.enter(exchange, frame_bytes, None, cursor);
-        None
     }
 
     /// The broker has ended. Whatever the client still sends passes unseen: nobody will answer it.
