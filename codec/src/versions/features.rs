@@ -5,7 +5,6 @@
 //! below 12 (KIP-890). So rows and features have to agree, and where they cannot, somebody is told.
 
 use crate::types::ApiKey;
-use std::collections::BTreeMap;
 use std::fmt;
 
 /// A feature that decides how clients use the rows.
@@ -50,7 +49,7 @@ impl fmt::Display for Feature {
 }
 
 /// A feature and the level at which the cluster has finalized it (MaxVersionLevel).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Finalized {
     /// Which feature.
     pub feature: Feature,
@@ -58,13 +57,44 @@ pub struct Finalized {
     pub level: i16,
 }
 
-/// From this level of the feature on, clients rely on this version of the API.
+/// The features that a cluster has finalized, of those that decide how clients use the rows: however
+/// many a broker tells, no more than these are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct FinalizedFeatures([Option<i16>; Feature::ALL.len()]);
+
+impl FinalizedFeatures {
+    /// Adds a feature. Of one told more than once the highest level counts.
+    pub fn note(&mut self, feature: Feature, level: i16) {
+        if let Some(highest) = self.0.get_mut(feature as usize) {
+            *highest = (*highest).max(Some(level));
+        }
+    }
+
+    /// Each feature that is finalized.
+    pub fn iter(&self) -> impl Iterator<Item = Finalized> {
+        Feature::ALL
+            .into_iter()
+            .zip(self.0)
+            .filter_map(|(feature, level)| {
+                Some(Finalized {
+                    feature,
+                    level: level?,
+                })
+            })
+    }
+
+    /// Whether `at` is finalized at its level or a higher one.
+    fn reaches(&self, at: Finalized) -> bool {
+        self.iter()
+            .any(|it| it.feature == at.feature && it.level >= at.level)
+    }
+}
+
+/// From this level of a feature on, clients rely on this version of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Need {
-    /// Which feature.
-    pub feature: Feature,
-    /// From which finalized level on.
-    pub level: i16,
+    /// The feature, and from which level of it on.
+    pub from: Finalized,
     /// Which API.
     pub api_key: ApiKey,
     /// The version of it that has to be there at least.
@@ -81,24 +111,27 @@ pub struct BrokenPromise {
     pub finalized: Finalized,
 }
 
-/// What transactions v2 needs: an implicit AddPartitionsToTxn in Produce and in TxnOffsetCommit, an
-/// epoch raised by each EndTxn (KIP-890).
+/// Transactions v2 (KIP-890).
+const TRANSACTION_V2: Finalized = Finalized {
+    feature: Feature::TransactionVersion,
+    level: 2,
+};
+
+/// What transactions v2 needs: partitions that Produce and TxnOffsetCommit add to the transaction,
+/// and an epoch that each EndTxn raises.
 static NEEDS: [Need; 3] = [
     Need {
-        feature: Feature::TransactionVersion,
-        level: 2,
+        from: TRANSACTION_V2,
         api_key: ApiKey::PRODUCE,
         version: 12,
     },
     Need {
-        feature: Feature::TransactionVersion,
-        level: 2,
+        from: TRANSACTION_V2,
         api_key: ApiKey::END_TXN,
         version: 5,
     },
     Need {
-        feature: Feature::TransactionVersion,
-        level: 2,
+        from: TRANSACTION_V2,
         api_key: ApiKey::TXN_OFFSET_COMMIT,
         version: 5,
     },
@@ -127,38 +160,23 @@ static PROMISES: [(Finalized, &[ApiKey]); 2] = [
 /// What clients rely on of this key, given what is finalized.
 pub(super) fn needs(
     api_key: ApiKey,
-    finalized: &[Finalized],
+    finalized: &FinalizedFeatures,
 ) -> impl Iterator<Item = &'static Need> {
-    NEEDS.iter().filter(move |need| {
-        need.api_key == api_key
-            && finalized
-                .iter()
-                .any(|it| it.feature == need.feature && it.level >= need.level)
-    })
+    NEEDS
+        .iter()
+        .filter(move |need| need.api_key == api_key && finalized.reaches(need.from))
 }
 
 /// Each key that is promised, given what is finalized.
-pub(super) fn promises(finalized: &[Finalized]) -> impl Iterator<Item = BrokenPromise> {
-    finalized.iter().flat_map(|&finalized| {
+pub(super) fn promises(finalized: &FinalizedFeatures) -> impl Iterator<Item = BrokenPromise> {
+    finalized.iter().flat_map(move |it| {
         PROMISES
             .iter()
-            .filter(move |(from, _)| {
-                from.feature == finalized.feature && finalized.level >= from.level
-            })
+            .filter(move |(from, _)| from.feature == it.feature && from.level <= it.level)
             .flat_map(|(_, api_keys)| api_keys.iter())
-            .map(move |&api_key| BrokenPromise { api_key, finalized })
+            .map(move |&api_key| BrokenPromise {
+                api_key,
+                finalized: it,
+            })
     })
-}
-
-/// One entry per feature, with the highest of its levels, ascending by feature.
-pub(super) fn highest(finalized: impl IntoIterator<Item = Finalized>) -> Box<[Finalized]> {
-    let mut levels = BTreeMap::new();
-    for Finalized { feature, level } in finalized {
-        let highest = levels.entry(feature).or_insert(level);
-        *highest = level.max(*highest);
-    }
-    levels
-        .into_iter()
-        .map(|(feature, level)| Finalized { feature, level })
-        .collect()
 }

@@ -9,7 +9,7 @@ mod features;
 mod row;
 mod store;
 
-pub use features::{BrokenPromise, Feature, Finalized, Need};
+pub use features::{BrokenPromise, Feature, Finalized, FinalizedFeatures, Need};
 pub use row::{Fate, Hidden, Offer, Row};
 pub use store::TableStore;
 
@@ -25,20 +25,17 @@ use std::fmt;
 pub struct VersionTable {
     /// One row per wire code, ascending by it.
     rows: Box<[Row]>,
-    /// Ascending by feature.
-    finalized: Box<[Finalized]>,
+    finalized: FinalizedFeatures,
 }
 
 impl VersionTable {
     /// A table of what a broker offers and has finalized, and what `policy` makes of it. Of a key
-    /// listed more than once the last row counts, as it does in Kafka's own client; of a feature the
-    /// highest level.
+    /// listed more than once the last row counts, as it does in Kafka's own client.
     pub fn new(
         offers: impl IntoIterator<Item = (ApiKey, Offer)>,
-        finalized: impl IntoIterator<Item = Finalized>,
+        finalized: FinalizedFeatures,
         policy: Clamp,
     ) -> Self {
-        let finalized = features::highest(finalized);
         let rows: BTreeMap<ApiKey, Row> = offers
             .into_iter()
             .map(|(api_key, offer)| {
@@ -120,8 +117,8 @@ impl VersionTable {
             .filter_map(|api_key| Some((api_key, ours(api_key)?)))
     }
 
-    /// The finalized features that decide how clients use the rows, ascending by feature.
-    pub fn finalized(&self) -> &[Finalized] {
+    /// The finalized features that decide how clients use the rows.
+    pub fn finalized(&self) -> &FinalizedFeatures {
         &self.finalized
     }
 

@@ -4,7 +4,7 @@
 //! The trap: the broker's minimum is never raised. Old librdkafka stops compressing when the minimum
 //! of Produce is above 0, so 4.x brokers go on telling 0 though they refuse it (KAFKA-18659).
 
-use super::features::{self, Finalized, Need};
+use super::features::{self, FinalizedFeatures, Need};
 use crate::session::Clamp;
 use crate::types::{ApiKey, VersionRange};
 use std::fmt;
@@ -102,7 +102,7 @@ impl Fate {
         api_key: ApiKey,
         broker: Offer,
         ours: Option<VersionRange>,
-        finalized: &[Finalized],
+        finalized: &FinalizedFeatures,
     ) -> Self {
         let clamped = match policy {
             Clamp::Off => return Self::Kept,
@@ -136,5 +136,149 @@ impl Fate {
             Self::Lowered { to } => Some(Offer { max: to, ..broker }),
             Self::Hidden(_) => None,
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::arithmetic_side_effects, clippy::unwrap_used)]
+mod tests {
+    use super::super::Feature;
+    use super::*;
+
+    const fn offer(min: i16, max: i16) -> Offer {
+        Offer { min, max }
+    }
+
+    fn transaction_version(level: i16) -> FinalizedFeatures {
+        let mut finalized = FinalizedFeatures::default();
+        finalized.note(Feature::TransactionVersion, level);
+        finalized
+    }
+
+    #[test]
+    fn a_maximum_is_the_lower_of_both_and_what_nobody_could_use_is_hidden() {
+        let no_schema = Fate::Hidden(Hidden::NoSchema);
+        let no_overlap = Fate::Hidden(Hidden::NoOverlap);
+        let cases = [
+            // what the broker offers, what we speak, what the client sees
+            (offer(0, 4), VersionRange::new(0, 4), Fate::Kept),
+            (offer(0, 3), VersionRange::new(0, 4), Fate::Kept),
+            (
+                offer(0, 5),
+                VersionRange::new(0, 4),
+                Fate::Lowered { to: 4 },
+            ),
+            (
+                offer(0, i16::MAX),
+                VersionRange::new(0, 0),
+                Fate::Lowered { to: 0 },
+            ),
+            // the minimum stays the broker's, on either side of ours
+            (
+                offer(0, 5),
+                VersionRange::new(3, 4),
+                Fate::Lowered { to: 4 },
+            ),
+            (
+                offer(4, 5),
+                VersionRange::new(3, 4),
+                Fate::Lowered { to: 4 },
+            ),
+            (offer(0, 2), VersionRange::new(3, 4), no_overlap),
+            (offer(5, 6), VersionRange::new(3, 4), no_overlap),
+            (offer(5, 3), VersionRange::new(3, 4), no_overlap),
+            (
+                offer(i16::MAX, i16::MIN),
+                VersionRange::new(0, 9),
+                no_overlap,
+            ),
+            (offer(-1, -1), VersionRange::new(0, 9), no_overlap),
+            (offer(0, 9), None, no_schema),
+            (offer(5, 3), None, no_schema),
+        ];
+        for (broker, ours, expected) in cases {
+            let none = FinalizedFeatures::default();
+            let fate = Fate::under(Clamp::Encode, ApiKey::FETCH, broker, ours, &none);
+            assert_eq!(fate, expected, "broker {broker}, ours {ours:?}");
+            if let Some(shown) = fate.apply(broker) {
+                assert_eq!(shown.min, broker.min, "broker {broker}, ours {ours:?}");
+            }
+            let off = Fate::under(Clamp::Off, ApiKey::FETCH, broker, ours, &none);
+            assert_eq!(off, Fate::Kept);
+        }
+    }
+
+    #[test]
+    fn rows_that_transactions_v2_needs_are_never_lowered_below_what_it_needs() {
+        let needed = [
+            (ApiKey::PRODUCE, 12),
+            (ApiKey::END_TXN, 5),
+            (ApiKey::TXN_OFFSET_COMMIT, 5),
+        ];
+        for (api_key, version) in needed {
+            for level in -1..=4 {
+                for ours in 0..=version + 2 {
+                    let broker = offer(0, version + 1);
+                    let finalized = transaction_version(level);
+                    let ours = VersionRange::new(0, ours);
+                    let fate = Fate::under(Clamp::Encode, api_key, broker, ours, &finalized);
+                    let clamped = Fate::clamped(broker, ours);
+                    let told = format!("{api_key} at level {level}, ours {ours:?}: {fate:?}");
+                    match fate {
+                        Fate::Spared(need) => {
+                            assert!(level >= 2, "{told}");
+                            assert_eq!((need.api_key, need.version), (api_key, version));
+                            assert!(clamped.apply(broker).unwrap().max < version, "{told}");
+                        }
+                        other => {
+                            assert_eq!(other, clamped, "{told}");
+                            let shown = other.apply(broker).unwrap();
+                            assert!(level < 2 || shown.max >= version, "{told}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_row_is_spared_only_where_it_would_change() {
+        let v2 = transaction_version(2);
+        let fate = |broker, ours| Fate::under(Clamp::Encode, ApiKey::PRODUCE, broker, ours, &v2);
+        // The broker itself has no Produce 12, we could read more: nothing to spare.
+        assert_eq!(fate(offer(0, 9), VersionRange::new(3, 13)), Fate::Kept);
+        assert!(matches!(
+            fate(offer(0, 9), VersionRange::new(3, 8)),
+            Fate::Spared(_)
+        ));
+        assert!(matches!(fate(offer(0, 12), None), Fate::Spared(_)));
+        assert!(matches!(
+            fate(offer(12, 13), VersionRange::new(3, 11)),
+            Fate::Spared(_)
+        ));
+        // Fetch is no part of transactions v2.
+        let fetch = Fate::under(Clamp::Encode, ApiKey::FETCH, offer(0, 12), None, &v2);
+        assert_eq!(fetch, Fate::Hidden(Hidden::NoSchema));
+    }
+
+    #[test]
+    fn versions_ahead_counts_what_the_broker_offers_above_ours() {
+        let ahead = |broker, ours| {
+            let fate = Fate::Kept;
+            Row {
+                api_key: ApiKey::FETCH,
+                broker,
+                ours,
+                fate,
+            }
+            .versions_ahead()
+        };
+        assert_eq!(ahead(offer(0, 4), VersionRange::new(0, 4)), 0);
+        assert_eq!(ahead(offer(0, 3), VersionRange::new(0, 4)), 0);
+        assert_eq!(ahead(offer(0, 6), VersionRange::new(0, 4)), 2);
+        assert_eq!(ahead(offer(6, 6), VersionRange::new(0, 4)), 1);
+        assert_eq!(ahead(offer(0, 1), None), 2);
+        assert_eq!(ahead(offer(3, 2), None), 0);
+        assert_eq!(ahead(offer(i16::MIN, i16::MAX), None), u16::MAX);
     }
 }

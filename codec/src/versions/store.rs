@@ -81,3 +81,32 @@ impl Shelf {
         self.sweep_at = self.len.saturating_mul(2);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{FinalizedFeatures, Offer};
+    use super::*;
+    use crate::session::Clamp;
+    use crate::types::ApiKey;
+
+    fn table(max: i16) -> VersionTable {
+        let offer = Offer { min: 0, max };
+        let none = FinalizedFeatures::default();
+        VersionTable::new([(ApiKey::FETCH, offer)], none, Clamp::Off)
+    }
+
+    #[test]
+    fn tables_that_nobody_uses_any_more_leave_no_trace() {
+        let store = TableStore::default();
+        let kept: Vec<_> = (0..8).map(|max| store.intern(table(max))).collect();
+        for max in 100..10_000 {
+            store.intern(table(max));
+            let entries = store.lock().len;
+            assert!(entries <= 2 * Shelf::SMALL, "{entries} entries");
+        }
+        assert_eq!(store.in_use().len(), kept.len());
+        for (max, kept) in (0..8).zip(&kept) {
+            assert!(Arc::ptr_eq(kept, &store.intern(table(max))));
+        }
+    }
+}
