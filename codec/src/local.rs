@@ -32,7 +32,7 @@ pub fn unsupported_api_versions(correlation_id: CorrelationId) -> Vec<u8> {
 
 /// Whether an ApiVersions request of this version, and so its answer, has a layout: such a request
 /// is for the broker to answer.
-pub fn is_read(version: i16) -> bool {
+fn is_read(version: i16) -> bool {
     [Direction::Request, Direction::Response]
         .into_iter()
         .all(|direction| Root::find(direction, ApiKey::API_VERSIONS, version).is_some())
