@@ -1,7 +1,18 @@
 //! Which field stands where: the layout table, and the walker that reads bytes by it.
 
-pub mod roles;
-pub mod walker;
+mod cursor;
+mod event;
+mod roles;
+mod seed;
+mod table;
+mod walker;
 
+pub use event::{Event, Progress, Value, WalkError};
 pub use roles::Role;
-pub use walker::{Event, Progress, Root, Value, WalkError, Walker};
+pub use table::Root;
+pub use walker::Walker;
+
+/// The layouts with the roles that the data path looks for.
+fn hot() -> &'static table::Table {
+    seed::table()
+}

@@ -1,0 +1,110 @@
+//! What a walk tells: fields with a role, how far it came, and why it failed.
+
+use super::Role;
+
+/// A field with a role, or a part of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event<'a> {
+    /// What the field means.
+    pub role: Role,
+    /// Offset from where the walk began of the value's first byte: for strings, bytes, arrays and
+    /// tagged fields the byte after the length, count or size, which is `width` bytes before it. The
+    /// same for all pieces of one value.
+    pub at: u32,
+    /// Bytes of the length, count or size before `at`, for strings, bytes, arrays and tagged fields;
+    /// bytes of the value else (16 for a uuid); 0 for `Element` and `End`.
+    pub width: u32,
+    /// The value.
+    pub value: Value<'a>,
+}
+
+impl<'a> Event<'a> {
+    pub(super) fn new(role: Role, at: u32, width: u32, value: Value<'a>) -> Self {
+        Self {
+            role,
+            at,
+            width,
+            value,
+        }
+    }
+}
+
+/// The value of a field, or a piece of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// Any integer or bool.
+    Int(i64),
+    /// A null string, bytes, array or record set.
+    Null,
+    /// The next piece of a string or bytes, and how many bytes of it are still to come. An empty
+    /// string is one empty piece, no other piece is empty. A uuid is one piece of 16 bytes.
+    Piece(&'a [u8], u32),
+    /// A record set of so many bytes begins; they are skipped.
+    Skipped(u32),
+    /// The number of elements of an array.
+    Count(u32),
+    /// An element of the array begins at `at` (its end is where the next begins or the array ends).
+    Element,
+    /// The array ends at `at`.
+    End,
+    /// The size in bytes of a tagged field, which begins at `at`.
+    TagSize(u32),
+}
+
+/// How far a walk came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// All that was fed is consumed or kept; feed more.
+    NeedBytes,
+    /// The next n bytes hold nothing of interest: feed them, or `skip` up to n of them.
+    Skippable(u32),
+    /// The message has been read to its end; bytes that follow in the frame are trailing bytes.
+    Done,
+}
+
+/// Why bytes do not fit their layout. Offsets are from where the walk began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WalkError {
+    /// The body, or the tagged field that is being read, ends before the field at `at` does.
+    #[error("the message ends inside the field at offset {at}")]
+    Short {
+        /// Where the field begins.
+        at: u32,
+    },
+    /// An array promises more elements than can follow.
+    #[error("{count} elements promised at offset {at} cannot fit in what is left")]
+    Count {
+        /// Where the count begins.
+        at: u32,
+        /// The count.
+        count: u32,
+    },
+    /// Null where the layout has no null.
+    #[error("null in a field that cannot be null at offset {at}")]
+    Null {
+        /// Where the field begins.
+        at: u32,
+    },
+    /// A varint of more than five bytes.
+    #[error("a varint of more than five bytes at offset {at}")]
+    Varint {
+        /// Where the varint begins.
+        at: u32,
+    },
+    /// A known tagged field does not end where its size says.
+    #[error("a tagged field ends at offset {at}, which is not where its size says")]
+    TagSize {
+        /// Where it ends.
+        at: u32,
+    },
+    /// More bytes skipped than [`Progress::Skippable`] allowed: a fault of the caller.
+    #[error("skipped past what is skippable at offset {at}")]
+    Skip {
+        /// Where the walk stands.
+        at: u32,
+    },
+    /// The layout table refers to what it does not have: a fault of the table.
+    #[error("the layout table is broken")]
+    Table,
+}

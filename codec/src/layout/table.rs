@@ -1,0 +1,158 @@
+//! The layout table: which fields follow which, for each API, direction and version.
+//!
+//! It is specialised per version, so that whoever reads it knows nothing of versions: each struct is
+//! a run of ops that ends with [`Op::End`], and ops name other structs by the index of their first.
+//! Equal runs are stored once. What nobody asks for is folded away: fields of fixed size without a
+//! role become one skip, tagged fields without a role inside are left out and pass as unknown ones.
+//!
+//! A table is plain static data, so there can be several for the one walker. Facts that it keeps:
+//! structs do not contain themselves, and an element of an array takes at least one byte.
+
+use super::Role;
+use crate::types::{ApiKey, Direction};
+use std::num::NonZeroU16;
+
+/// All layouts of one kind of reader.
+#[derive(Debug)]
+pub(crate) struct Table {
+    /// The runs of ops of all structs.
+    pub(crate) ops: &'static [Op],
+    /// The known tagged fields of all structs.
+    pub(crate) tags: &'static [Tag],
+    /// By API key, from 0 on; a key without layouts has empty ones.
+    pub(crate) apis: &'static [Api],
+}
+
+/// Where the layouts of one API are.
+#[derive(Debug)]
+pub(crate) struct Api {
+    pub(crate) request: Roots,
+    pub(crate) response: Roots,
+}
+
+/// Where the layouts of one direction of an API are.
+#[derive(Debug)]
+pub(crate) struct Roots {
+    /// The version that the first of `first_ops` is for; each further version follows.
+    pub(crate) min_version: i16,
+    /// The first op of each version's message, the tagged fields of its header included.
+    pub(crate) first_ops: &'static [u16],
+}
+
+impl Roots {
+    /// No version is read.
+    pub(crate) const NONE: Self = Self {
+        min_version: 0,
+        first_ops: &[],
+    };
+}
+
+/// A tagged field with something of interest inside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Tag {
+    /// The tag.
+    pub(crate) number: u32,
+    /// The first op of its content.
+    pub(crate) first: u16,
+}
+
+/// One step of a layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Op {
+    /// So many bytes of fields of fixed size without a role.
+    Skip(u16),
+    /// An integer or bool with a role.
+    Int(Role, Int),
+    /// A uuid with a role.
+    Uuid(Role),
+    /// A string or bytes, given in pieces where it has a role.
+    Bytes {
+        role: Option<Role>,
+        length: Length,
+        nullable: bool,
+    },
+    /// Bytes that are told of and skipped (records).
+    Skipped {
+        role: Role,
+        length: Length,
+        nullable: bool,
+    },
+    /// An array of elements of `size` bytes in which nothing has a role.
+    FixedArray {
+        length: Length,
+        nullable: bool,
+        size: u16,
+    },
+    /// An array. With a role its count, its elements' starts and its end are told.
+    Array {
+        role: Option<Role>,
+        length: Length,
+        nullable: bool,
+        /// First op of an element.
+        element: u16,
+        /// Least bytes that an element takes.
+        min: NonZeroU16,
+    },
+    /// A struct that may be null: one byte, negative where it is, before its first op at `first`.
+    NullableStruct { first: u16 },
+    /// A struct.
+    Struct { first: u16 },
+    /// The tagged fields of a struct or header: `count` known ones, from `first` on in the table's tags.
+    Tags { first: u16, count: u8 },
+    /// The struct ends.
+    End,
+}
+
+/// An integer of the protocol, big-endian; a bool is an [`Int::Int8`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Int {
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+}
+
+/// How a length or count stands on the wire. A negative one means null.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Length {
+    /// Strings before KIP-482.
+    Int16,
+    /// Bytes and arrays before KIP-482.
+    Int32,
+    /// An unsigned varint of the length and one more, 0 for null (KIP-482).
+    Compact,
+}
+
+/// Where a walk begins: what follows a request's client id or a response's correlation id, the
+/// header's tagged fields included.
+#[derive(Clone, Copy, Debug)]
+pub struct Root {
+    pub(super) table: &'static Table,
+    pub(super) first: u16,
+}
+
+impl Root {
+    /// `None` where the table does not read this message.
+    pub fn find(direction: Direction, api_key: ApiKey, api_version: i16) -> Option<Self> {
+        super::hot().root(direction, api_key, api_version)
+    }
+}
+
+impl Table {
+    /// Where the message begins, if the table has it.
+    pub(crate) fn root(
+        &'static self,
+        direction: Direction,
+        api_key: ApiKey,
+        api_version: i16,
+    ) -> Option<Root> {
+        let api = self.apis.get(usize::try_from(api_key.0).ok()?)?;
+        let roots = match direction {
+            Direction::Request => &api.request,
+            Direction::Response => &api.response,
+        };
+        let index = api_version.checked_sub(roots.min_version)?;
+        let first = *roots.first_ops.get(usize::try_from(index).ok()?)?;
+        Some(Root { table: self, first })
+    }
+}
