@@ -6,6 +6,8 @@ mod admin;
 #[allow(dead_code)]
 mod cli;
 #[allow(dead_code)]
+mod columns;
+#[allow(dead_code)]
 mod destination;
 #[allow(dead_code)]
 mod log;
@@ -13,6 +15,8 @@ mod log;
 mod record;
 #[allow(dead_code)]
 mod relay;
+#[allow(dead_code)]
+mod table;
 #[allow(dead_code)]
 mod view;
 
