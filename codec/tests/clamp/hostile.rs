@@ -111,7 +111,7 @@ fn shown(table: &VersionTable) -> Vec<(i16, i16, i16)> {
 fn a_damaged_answer_is_an_error_or_is_clamped_for_good() {
     let mut random = fastrand::Rng::with_seed(18);
     let mut read = 0;
-    for round in 0..60_000 {
+    for round in 0..12_000 {
         let version = random.i16(VERSIONS);
         let rows = newer_broker();
         let rows = &rows[random.usize(..rows.len())..];
@@ -135,5 +135,5 @@ fn a_damaged_answer_is_an_error_or_is_clamped_for_good() {
             assert!(shows.contains(&row), "round {round}: {row:?} is gone");
         }
     }
-    assert!(read > 10_000, "{read} damaged answers could still be read");
+    assert!(read > 3_000, "{read} damaged answers could still be read");
 }
