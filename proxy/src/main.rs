@@ -10,6 +10,8 @@ mod columns;
 #[allow(dead_code)]
 mod destination;
 #[allow(dead_code)]
+mod dial;
+#[allow(dead_code)]
 mod log;
 #[allow(dead_code)]
 mod record;
