@@ -13,7 +13,7 @@ use klamp_codec::session::{Clamp, NonKafka};
 use std::net::{IpAddr, SocketAddr};
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{ParseError, Targets};
 
 /// How the process ends, as its exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -185,7 +185,7 @@ pub(crate) struct RunArgs {
     drain_refuse_new: bool,
 
     /// Threads that relay connections [default: one for each core, 4 at most]
-    #[arg(long, env = "KLAMP_THREADS", value_name = "N")]
+    #[arg(long, env = "KLAMP_THREADS", value_name = "N", help_heading = "Limits")]
     threads: Option<NonZeroUsize>,
 }
 
@@ -215,7 +215,7 @@ pub(crate) struct Config {
     /// Present where `debug` is not a loopback address; never empty.
     pub(crate) debug_token: Option<String>,
     pub(crate) log_format: LogFormat,
-    pub(crate) log_filter: EnvFilter,
+    pub(crate) log_filter: Targets,
     pub(crate) clamp: Clamp,
     pub(crate) non_kafka: NonKafka,
     pub(crate) max_connections: NonZeroU32,
@@ -334,15 +334,17 @@ fn pair(
         .collect())
 }
 
-fn log_filter(directives: Option<String>) -> Result<EnvFilter, ConfigError> {
+fn log_filter(directives: Option<String>) -> Result<Targets, ConfigError> {
     let directives = match directives {
         Some(given) if !given.is_empty() => given,
         _ => "info".to_owned(),
     };
-    EnvFilter::try_new(&directives).map_err(|error| ConfigError::LogLevel {
-        directives,
-        cause: error.to_string(),
-    })
+    directives
+        .parse::<Targets>()
+        .map_err(|error: ParseError| ConfigError::LogLevel {
+            directives,
+            cause: error.to_string(),
+        })
 }
 
 fn default_threads() -> NonZeroUsize {

@@ -3,9 +3,13 @@
 //! Guards against the loop: a klamp whose upstream is klamp itself would answer one connection with
 //! a chain of them, until the descriptors run out.
 
+use crate::log::RateLimit;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 /// A broker's listener as the operator names it: `host:port`, the host a name or an IP address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -66,8 +70,31 @@ impl fmt::Display for Upstream {
 #[error("expected HOST:PORT, as in broker-1:9092, 10.0.0.7:9092 or [2001:db8::7]:9092")]
 pub(crate) struct UpstreamError;
 
+/// Where the connections of one listener go.
+#[derive(Debug)]
+pub(crate) struct Route {
+    pub(crate) upstream: Upstream,
+    /// `upstream` as text, for labels and log lines.
+    pub(crate) name: Arc<str>,
+    /// Whether the last dial failed, so that the first success after it is told.
+    pub(crate) down: AtomicBool,
+    /// For the failures of this upstream alone: they must not keep those of another from the log.
+    pub(crate) failures: RateLimit,
+}
+
+impl Route {
+    pub(crate) fn new(upstream: Upstream) -> Arc<Self> {
+        Arc::new(Self {
+            name: upstream.to_string().into(),
+            upstream,
+            down: AtomicBool::new(false),
+            failures: RateLimit::new(5, Duration::from_secs(10)),
+        })
+    }
+}
+
 /// The addresses that klamp itself accepts connections on.
-#[derive(Clone, Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct OwnAddresses(Vec<SocketAddr>);
 
 impl OwnAddresses {

@@ -9,7 +9,10 @@ use std::num::NonZeroU64;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// What a log line looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -21,16 +24,19 @@ pub(crate) enum LogFormat {
 }
 
 /// Sends everything that `filter` lets through to standard error, panics included.
-pub(crate) fn start(format: LogFormat, filter: EnvFilter) {
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+pub(crate) fn start(format: LogFormat, filter: Targets) {
+    let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         // Reporting a failed write would write to the same standard error, and panic there.
         .log_internal_errors(false);
-    match format {
-        LogFormat::Text => builder.with_ansi(std::io::stderr().is_terminal()).init(),
-        LogFormat::Json => builder.json().flatten_event(true).init(),
-    }
+    let lines = match format {
+        LogFormat::Text => lines.with_ansi(std::io::stderr().is_terminal()).boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).boxed(),
+    };
+    tracing_subscriber::registry()
+        .with(lines)
+        .with(filter)
+        .init();
     std::panic::set_hook(Box::new(|panic| {
         let thread = std::thread::current();
         tracing::error!(

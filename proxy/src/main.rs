@@ -1,17 +1,17 @@
 //! A transparent protocol-inspecting Kafka proxy.
 
-// Until the command line wires the rooms together.
+mod accept;
+// Its pages come to life one by one.
 #[allow(dead_code)]
 mod admin;
-#[allow(dead_code)]
 mod cli;
 #[allow(dead_code)]
 mod columns;
-#[allow(dead_code)]
+mod commands;
+mod descriptors;
 mod destination;
-#[allow(dead_code)]
 mod dial;
-#[allow(dead_code)]
+mod drain;
 mod log;
 #[allow(dead_code)]
 mod record;
@@ -21,5 +21,16 @@ mod relay;
 mod table;
 #[allow(dead_code)]
 mod view;
+mod worker;
 
-fn main() {}
+use clap::Parser;
+use cli::{Cli, Command};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let exit = match Cli::parse().command {
+        Command::Run(args) => commands::run(*args),
+        Command::Versions(args) => commands::versions(args),
+    };
+    ExitCode::from(exit as u8)
+}
