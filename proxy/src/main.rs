@@ -5,7 +5,6 @@ mod accept;
 #[allow(dead_code)]
 mod admin;
 mod cli;
-#[allow(dead_code)]
 mod columns;
 mod commands;
 mod descriptors;
@@ -17,7 +16,6 @@ mod log;
 mod record;
 #[allow(dead_code)]
 mod relay;
-#[allow(dead_code)]
 mod table;
 #[allow(dead_code)]
 mod view;

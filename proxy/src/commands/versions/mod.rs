@@ -5,7 +5,6 @@ mod print;
 
 use crate::cli::{Exit, VersionsArgs};
 use crate::record;
-use print::Comparison;
 use std::io::{self, Write};
 use tokio::runtime::Builder;
 
@@ -26,11 +25,8 @@ pub(crate) fn versions(args: VersionsArgs) -> Exit {
         eprintln!("warning: {}: {trouble}", args.broker);
     }
     let broker = args.broker.to_string();
-    let comparison = Comparison::new(&broker, record::catalog().kafka_schema, &answer);
-    let text = match args.json {
-        true => comparison.json(),
-        false => comparison.to_string(),
-    };
+    let print = if args.json { print::json } else { print::text };
+    let text = print(&broker, record::catalog().kafka_schema, &answer);
     match io::stdout().write_all(text.as_bytes()) {
         // Whoever reads has seen enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Clean,
