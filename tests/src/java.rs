@@ -1,0 +1,77 @@
+//! Kafka's own tools, and small Java programs of ours, run by main class on the jars of a version.
+
+use crate::kafka::Version;
+use crate::place;
+use crate::process::Process;
+use std::fs::File;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// How long a tool may take: a JVM starts in a second or two, in ten on a machine under load.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// A `java` command on the jars of `version`: small and quick to start.
+pub fn command(version: Version) -> Command {
+    let mut java = Command::new("java");
+    java.args([
+        "-Xmx256m",
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        "-Xshare:auto",
+    ])
+    .arg(format!(
+        "-Dlog4j2.configurationFile={}",
+        place::java_source("log4j2.properties").display()
+    ))
+    .arg("-cp")
+    .arg(place::kafka_jars(version.0).join("*"));
+    java
+}
+
+/// Runs a main class of Kafka's to its end and returns what it printed.
+///
+/// # Panics
+/// If it fails or takes too long, with what it printed.
+#[track_caller]
+pub fn tool(version: Version, main: &str, arguments: &[&str]) -> String {
+    tool_fed(version, main, arguments, "")
+}
+
+/// As [`tool`], with standard input.
+///
+/// # Panics
+/// If it fails or takes too long, with what it printed.
+#[track_caller]
+pub fn tool_fed(version: Version, main: &str, arguments: &[&str], input: &str) -> String {
+    let mut java = command(version);
+    java.arg(main).args(arguments);
+    let name = main.rsplit('.').next().unwrap_or(main);
+    run(name, java, input)
+}
+
+/// Runs a program of `tests/java` to its end and returns what it printed. It is compiled as it starts.
+///
+/// # Panics
+/// If it fails or takes too long, with what it printed.
+#[track_caller]
+pub fn program(version: Version, file: &str, arguments: &[&str]) -> String {
+    let mut java = command(version);
+    java.arg(place::java_source(file)).args(arguments);
+    run(file, java, "")
+}
+
+#[track_caller]
+fn run(name: &str, java: Command, input: &str) -> String {
+    let room = place::room(name);
+    let fed = room.join("in");
+    std::fs::write(&fed, input).expect("a room can be written to");
+    let fed = File::open(&fed).expect("it has just been written");
+    let mut process = Process::spawn(name, java, Stdio::from(fed), &room, None);
+    let status = process.wait(PATIENCE);
+    assert!(
+        status.success(),
+        "{name}: {status}:\n{}",
+        process.last_words()
+    );
+    process.out()
+}
