@@ -175,6 +175,7 @@ enum Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use socket2::{Domain, Socket, Type};
     use std::net::{Ipv4Addr, TcpListener};
 
     const SECOND: Duration = Duration::from_secs(1);
@@ -188,19 +189,18 @@ mod tests {
         address.to_string().parse().unwrap()
     }
 
-    /// An address that nobody listens on.
-    fn closed() -> SocketAddr {
-        TcpListener::bind(LOCALHOST).unwrap().local_addr().unwrap()
-    }
-
-    /// An address that answers no attempt to connect: a listener whose backlog is full. It lasts as
-    /// long as what is returned with it.
-    fn silent() -> (SocketAddr, impl Sized) {
-        use socket2::{Domain, Socket, Type};
+    /// An address that refuses connections as long as the socket lasts: bound, but not listening.
+    fn closed() -> (SocketAddr, Socket) {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
         socket.bind(&SocketAddr::from(LOCALHOST).into()).unwrap();
+        (socket.local_addr().unwrap().as_socket().unwrap(), socket)
+    }
+
+    /// An address that answers no attempt to connect, as long as what is returned with it lasts: a
+    /// listener whose backlog is full.
+    fn silent() -> (SocketAddr, impl Sized) {
+        let (address, socket) = closed();
         socket.listen(0).unwrap();
-        let address = socket.local_addr().unwrap().as_socket().unwrap();
         let filler = std::net::TcpStream::connect(address).unwrap();
         (address, (socket, filler))
     }
@@ -227,7 +227,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_refusal_names_the_address() {
-        let address = closed();
+        let (address, _kept) = closed();
         let error = dial(&upstream(address), SECOND, &nobody()).await;
         let error = error.unwrap_err();
         assert_eq!(error.result(), DialResult::Refused);

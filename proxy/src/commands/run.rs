@@ -124,6 +124,7 @@ async fn serve(config: Config) -> Result<(), Trouble> {
         accepting.spawn(listener.run(dealer.clone()));
     }
     state.set_ready(true);
+    info!("ready");
 
     let signal = tokio::select! {
         name = signals.next() => name,

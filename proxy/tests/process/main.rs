@@ -1,0 +1,9 @@
+//! The binary as a process: what it reads, prints, serves and returns, seen from outside. Its peers
+//! are scripted here; real brokers and clients are elsewhere.
+
+mod broker;
+mod client;
+mod dialling;
+mod klamp;
+mod start;
+mod versions;

@@ -1,0 +1,110 @@
+//! How it starts, and how it says that it cannot.
+
+use crate::klamp::{Klamp, command, output};
+use std::net::TcpListener;
+use std::process::{Output, Stdio};
+
+const LISTEN: &str = "--listen=127.0.0.1:0";
+
+fn code_and_stderr(output: Output) -> (Option<i32>, String) {
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    (output.status.code(), stderr)
+}
+
+#[test]
+fn a_wrong_command_line_ends_with_code_2_and_the_cause() {
+    let wrong: [(&[&str], &str); 7] = [
+        (&["run"], "--listen"),
+        (&["run", LISTEN, "--upstream=broker"], "HOST:PORT"),
+        (
+            &["run", LISTEN, "--upstream=a:1,b:2"],
+            "each --listen needs",
+        ),
+        (
+            &["run", "--listen=127.0.0.1:9", "--upstream=127.0.0.1:9"],
+            "loop",
+        ),
+        (
+            &["run", LISTEN, "--upstream=a:1", "--debug=0.0.0.0:9645"],
+            "--debug-token",
+        ),
+        (
+            &["run", LISTEN, "--upstream=a:1", "--log-level=klamp=loud"],
+            "log level",
+        ),
+        (&["versions"], "HOST:PORT"),
+    ];
+    for (args, cause) in wrong {
+        let (code, stderr) = code_and_stderr(output(args));
+        assert_eq!(code, Some(2), "{args:?}: {stderr}");
+        assert!(stderr.contains(cause), "{args:?}: {stderr}");
+    }
+}
+
+#[test]
+fn an_address_in_use_ends_with_code_3_and_names_it() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    for flag in ["--listen", "--admin", "--debug"] {
+        let mut args = vec!["run", "--upstream=127.0.0.1:1", flag, &taken];
+        if flag != "--listen" {
+            args.push(LISTEN);
+        }
+        let (code, stderr) = code_and_stderr(output(&args));
+        assert_eq!(code, Some(3), "{flag}: {stderr}");
+        let cause = format!("cannot listen on {taken} ({flag})");
+        assert!(stderr.contains(&cause), "{flag}: {stderr}");
+    }
+}
+
+#[test]
+fn the_environment_configures_as_flags_do_and_flags_win() {
+    let mut command = command(&["run", "--log-format=json"]);
+    command
+        .env("KLAMP_LISTEN", "127.0.0.1:0,127.0.0.1:0")
+        .env("KLAMP_UPSTREAM", "127.0.0.1:1,127.0.0.1:2")
+        .env("KLAMP_LOG_FORMAT", "text")
+        .env("KLAMP_MAX_CONNECTIONS", "7")
+        .env("KLAMP_DRAIN_TIMEOUT", "0s");
+    let klamp = Klamp::spawn(command);
+    assert_eq!(klamp.listens().len(), 2);
+    klamp.signal(rustix::process::Signal::TERM);
+    assert_eq!(klamp.wait_for("draining")["timeout"], "0ns");
+    assert_eq!(klamp.terminate(), Some(0));
+
+    let (code, stderr) = code_and_stderr(
+        crate::klamp::command(&["run", LISTEN, "--upstream=a:1"])
+            .env("KLAMP_MAX_CONNECTIONS", "0")
+            .output()
+            .unwrap(),
+    );
+    assert_eq!(code, Some(2));
+    assert!(stderr.contains("max-connections"), "{stderr}");
+}
+
+#[test]
+fn a_token_in_the_environment_is_not_shown_in_the_help() {
+    let help = command(&["run", "--help"])
+        .env("KLAMP_DEBUG_TOKEN", "s3cret")
+        .output()
+        .unwrap();
+    let help = String::from_utf8(help.stdout).unwrap();
+    assert!(help.contains("KLAMP_DEBUG_TOKEN"));
+    assert!(!help.contains("s3cret"));
+    assert!(help.contains("Exit codes:"));
+}
+
+#[test]
+fn a_log_that_nobody_reads_any_more_does_not_end_the_process() {
+    let mut process = command(&["run", LISTEN, "--upstream=127.0.0.1:1"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Closed before the first line is written, or soon after: either way most writes fail.
+    drop(process.stderr.take());
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert!(process.try_wait().unwrap().is_none());
+    let pid = rustix::process::Pid::from_child(&process);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    assert_eq!(process.wait().unwrap().code(), Some(0));
+}
