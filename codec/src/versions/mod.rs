@@ -16,7 +16,6 @@ pub use store::TableStore;
 use crate::ours::ours;
 use crate::session::Clamp;
 use crate::types::{ApiKey, VersionRange};
-use std::collections::BTreeMap;
 use std::fmt;
 
 /// The version table of a broker, as told by its ApiVersions answer. Tables are equal when they say
@@ -36,22 +35,28 @@ impl VersionTable {
         finalized: FinalizedFeatures,
         policy: Clamp,
     ) -> Self {
-        let rows: BTreeMap<ApiKey, Row> = offers
+        let mut rows: Vec<Row> = offers
             .into_iter()
-            .map(|(api_key, offer)| {
+            .map(|(api_key, broker)| {
                 let ours = ours(api_key);
-                let fate = Fate::under(policy, api_key, offer, ours, &finalized);
-                let row = Row {
+                Row {
                     api_key,
-                    broker: offer,
+                    broker,
                     ours,
-                    fate,
-                };
-                (api_key, row)
+                    fate: Fate::under(policy, api_key, broker, ours, &finalized),
+                }
             })
             .collect();
+        rows.sort_by_key(|row| row.api_key); // stable: rows of one key stay in the broker's order
+        rows.dedup_by(|later, earlier| {
+            let twins = later.api_key == earlier.api_key;
+            if twins {
+                *earlier = *later;
+            }
+            twins
+        });
         Self {
-            rows: rows.into_values().collect(),
+            rows: rows.into(),
             finalized,
         }
     }
