@@ -116,21 +116,11 @@ impl Answer {
             .ok_or(Malformed::Version { version })?;
         let len = u32::try_from(body.len()).map_err(|_| Malformed::Length)?;
         let mut reader = Reader::new(version);
-        let mut walker = Walker::new(root, len);
-        let mut rest = body;
-        loop {
-            let (read, progress) = walker.feed(rest, &mut |event| reader.event(event))?;
-            rest = rest.get(read..).unwrap_or_default();
-            match progress {
-                Progress::Done => return reader.finish(),
-                Progress::Skippable(n) if !rest.is_empty() => {
-                    let n = n.min(rest.len() as u32);
-                    walker.skip(n)?;
-                    rest = rest.get(n as usize..).unwrap_or_default();
-                }
-                Progress::Skippable(_) | Progress::NeedBytes => {
-                    return Err(WalkError::Short { at: len }.into());
-                }
+        let (_, progress) = Walker::new(root, len).feed(body, &mut |event| reader.event(event))?;
+        match progress {
+            Progress::Done => reader.finish(),
+            Progress::Skippable(_) | Progress::NeedBytes => {
+                Err(WalkError::Short { at: len }.into())
             }
         }
     }
