@@ -12,10 +12,10 @@ mod destination;
 mod dial;
 mod drain;
 mod log;
-#[allow(dead_code)]
 mod record;
 #[allow(dead_code)]
 mod relay;
+mod shown;
 mod table;
 #[allow(dead_code)]
 mod view;

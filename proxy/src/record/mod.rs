@@ -1,0 +1,356 @@
+//! The only translator from what a session sees to metrics, views and log lines, so that neither
+//! side knows the other.
+//!
+//! It stands on the hot path: what happens on every message touches the counters of its own thread
+//! and of its own connection, no lock, and no memory that it would have to ask for. Closing is
+//! accounted when the record is dropped, so that no exit path can forget it.
+
+mod addresses;
+mod catalog;
+mod notices;
+mod said;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use catalog::catalog;
+
+use self::addresses::OwnNames;
+use self::notices::Notices;
+use crate::relay::{Ended, Meter};
+use crate::view::{Client, ClientName, ConnView, Software, Views, cut};
+use klamp_codec::observation::{self, Exchange, Observation, Observer, RejectReason};
+use klamp_codec::versions::VersionTable;
+use klamp_codec::{ApiKey, Direction, ErrorCode};
+use klamp_metrics::{ClientConnection, KeyRow, Metrics, OpaqueReason, Outcome, Shard};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// How often a connection may change what it calls itself before klamp stops following: each change
+/// takes locks that all connections share.
+const NAMES: u8 = 16;
+/// Unnamed error codes that a connection is remembered to have logged.
+const UNNAMED: usize = 16;
+
+/// What the records of all connections share.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) views: Views,
+    notices: Notices,
+    own: OwnNames,
+}
+
+impl Watch {
+    /// `own_addresses`: every `host:port` that klamp listens on or advertises. A Metadata answer that
+    /// names any other address sends clients past klamp. Empty where that cannot be told.
+    pub(crate) fn new(metrics: Arc<Metrics>, own_addresses: Vec<(String, u16)>) -> Arc<Self> {
+        let own = OwnNames::new(own_addresses);
+        if !own.is_empty() {
+            metrics.foreign_addresses();
+        }
+        Arc::new(Self {
+            metrics,
+            views: Views::default(),
+            notices: Notices::default(),
+            own,
+        })
+    }
+}
+
+/// The record of one connection, from accept to close. Dropping it accounts the close.
+#[derive(Debug)]
+pub(crate) struct Record {
+    watch: Arc<Watch>,
+    shard: Arc<Shard>,
+    view: Arc<ConnView>,
+    /// Who the client has said it is, up to the last request that was whole.
+    client: Option<Arc<Client>>,
+    /// What the request under way says, where that differs.
+    claim: Option<Box<ClientName>>,
+    /// How many more names are followed.
+    names_left: u8,
+    /// Counts the connection among those of its client's software.
+    counted: Option<ClientConnection>,
+    /// Unnamed error codes that have been logged.
+    unnamed: Vec<(ApiKey, ErrorCode)>,
+    /// Why bytes were rejected, and what stood where a length should be.
+    rejected: Option<(RejectReason, i32)>,
+    ended: Option<Ended>,
+}
+
+impl Record {
+    /// A connection has been accepted from `peer` and goes to `upstream` (`host:port`).
+    pub(crate) fn new(
+        watch: Arc<Watch>,
+        shard: Arc<Shard>,
+        peer: SocketAddr,
+        upstream: Arc<str>,
+    ) -> Self {
+        shard.connection_opened();
+        Self {
+            view: watch.views.open(peer, upstream),
+            watch,
+            shard,
+            client: None,
+            claim: None,
+            names_left: NAMES,
+            counted: None,
+            unnamed: Vec::new(),
+            rejected: None,
+            ended: None,
+        }
+    }
+
+    /// The connection ends. Without this call, dropping accounts it as `aborted`.
+    pub(crate) fn ended(&mut self, ended: Ended) {
+        self.ended = Some(ended);
+        self.note_end(ended);
+    }
+
+    fn row(&self, api_key: ApiKey) -> KeyRow {
+        self.shard.row(api_key.0)
+    }
+
+    /// Who the client says it is, the request under way included.
+    fn name(&self) -> Option<&ClientName> {
+        self.claim
+            .as_deref()
+            .or(self.client.as_ref().map(|client| &client.name))
+    }
+
+    fn request_head(&mut self, client_id: Option<&[u8]>) {
+        let client_id = client_id.map(cut);
+        let name = self.name();
+        if name.is_none_or(|name| name.client_id.as_deref() != client_id) {
+            let software = name.and_then(|name| name.software.clone());
+            let client_id = client_id.map(Into::into);
+            self.claim(ClientName {
+                software,
+                client_id,
+            });
+        }
+    }
+
+    fn software(&mut self, name: &[u8], version: &[u8]) {
+        let software = Some(Software::new(name, version));
+        let known = self.name();
+        if known.is_none_or(|known| known.software != software) {
+            let client_id = known.and_then(|known| known.client_id.clone());
+            self.claim(ClientName {
+                software,
+                client_id,
+            });
+        }
+    }
+
+    fn claim(&mut self, name: ClientName) {
+        if let Some(claim) = &mut self.claim {
+            **claim = name;
+        } else if self.names_left > 0 {
+            self.names_left -= 1;
+            self.claim = Some(Box::new(name));
+        }
+    }
+
+    fn request_end(&mut self, exchange: Exchange, frame_bytes: u64) {
+        if let Some(name) = self.claim.take() {
+            self.take_name(*name);
+        }
+        let row = self.row(exchange.api_key);
+        self.shard.request(row, exchange.api_version, frame_bytes);
+        self.view
+            .add_request(exchange.api_key, exchange.api_version);
+    }
+
+    /// A request is whole, and so is what it said of its client.
+    #[cold]
+    fn take_name(&mut self, name: ClientName) {
+        let before = self.client.take();
+        let before = before
+            .as_ref()
+            .and_then(|client| client.name.software.as_ref());
+        if before != name.software.as_ref() {
+            self.counted = (name.software.as_ref()).map(|told| {
+                self.watch
+                    .metrics
+                    .client_connection(&told.name, &told.version)
+            });
+        }
+        self.client = Some(self.watch.views.name(&self.view, name));
+    }
+
+    fn in_flight(&self, requests: u32) {
+        let before = self.view.in_flight();
+        self.shard
+            .in_flight(i64::from(requests) - i64::from(before));
+        self.view.set_in_flight(requests);
+    }
+
+    fn errors(&mut self, exchange: Exchange, code: ErrorCode, count: u32) {
+        let is_named = self
+            .shard
+            .error_code(self.row(exchange.api_key), code.0, count);
+        let told = (exchange.api_key, code);
+        if !is_named && self.unnamed.len() < UNNAMED && !self.unnamed.contains(&told) {
+            self.unnamed.push(told);
+            self.note_unnamed(exchange, code);
+        }
+    }
+
+    fn answered(&self, exchange: Exchange) {
+        let row = self.row(exchange.api_key);
+        self.shard
+            .error_code(row, ErrorCode::UNSUPPORTED_VERSION.0, 1);
+        self.shard.response(row, Outcome::Error, 0);
+    }
+
+    fn learned(&self, table: &Arc<VersionTable>) {
+        self.view.set_table(table);
+        // A broker that tells another table each time is broken or hostile.
+        let notices = &self.watch.notices;
+        if let Some(admitted) = notices.said.admit(table, &notices.tables) {
+            for row in table.entries() {
+                if row.api_key.name().is_none() {
+                    self.watch.metrics.advertised(row.api_key.0);
+                }
+            }
+            tables::note(table, &self.view.upstream, admitted);
+        }
+    }
+
+    fn broker_address(&self, node_id: i32, host: &[u8], port: i32) {
+        if !self.watch.own.is_empty() && self.watch.own.is_foreign(host, port) {
+            self.watch.metrics.foreign_addresses().inc();
+            self.note_foreign_address(node_id, host, port);
+        }
+    }
+}
+
+impl Observer for Record {
+    fn observe(&mut self, direction: Direction, _: u64, what: Observation<'_>) {
+        match what {
+            Observation::RequestHead { client_id, .. } => self.request_head(client_id),
+            Observation::Software { name, version } => self.software(name, version),
+            Observation::Acks(acks) => self.shard.acks(acks),
+            Observation::RequestEnd {
+                exchange,
+                frame_bytes,
+            } => {
+                self.request_end(exchange, frame_bytes);
+            }
+            Observation::InFlight(requests) => self.in_flight(requests),
+            Observation::ResponseHead {
+                exchange,
+                latency,
+                wait,
+                ..
+            } => {
+                if let Some(latency) = latency {
+                    self.shard
+                        .answered_after(self.row(exchange.api_key), latency, wait);
+                }
+            }
+            Observation::Errors {
+                exchange,
+                code,
+                count,
+            } => self.errors(exchange, code, count),
+            Observation::Throttle { api_key, time } => {
+                self.shard.throttled(self.row(api_key), time);
+            }
+            Observation::ResponseEnd {
+                exchange,
+                frame_bytes,
+                outcome,
+            } => {
+                let outcome = match outcome {
+                    observation::Outcome::Ok => Outcome::Ok,
+                    observation::Outcome::Error => Outcome::Error,
+                    observation::Outcome::Opaque => Outcome::Opaque,
+                };
+                self.shard
+                    .response(self.row(exchange.api_key), outcome, frame_bytes);
+            }
+            Observation::Answered { exchange } => self.answered(exchange),
+            Observation::Learned(table) => self.learned(table),
+            Observation::Opaque { exchange, reason } => {
+                self.shard.opaque(opaque_reason(reason));
+                self.note_opaque(direction, exchange, reason);
+            }
+            Observation::Unseen(reason) => {
+                self.shard.opaque(opaque_reason(reason));
+                self.note_unseen(reason);
+            }
+            Observation::BrokerAddress {
+                node_id,
+                host,
+                port,
+            } => {
+                self.broker_address(node_id, host, port);
+            }
+            Observation::Mismatch { expected, got } => {
+                self.watch.metrics.correlation_mismatch();
+                self.note_mismatch(expected, got);
+            }
+            Observation::Rejected { reason, length } => {
+                let labels = (direction_label(direction), reject_label(reason));
+                self.watch.metrics.frame_rejected(labels.0, labels.1);
+                self.rejected = Some((reason, length));
+            }
+            Observation::Verdict {
+                exchange,
+                cause,
+                topics,
+            } => {
+                self.note_verdict(exchange, cause, topics);
+            }
+            Observation::RawTokens { begins } => self.note_raw_tokens(begins),
+        }
+    }
+}
+
+impl Meter for Record {
+    fn moved(&mut self, direction: Direction, bytes: u64) {
+        self.view.add_moved(direction, bytes);
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        self.in_flight(0);
+        self.shard.connection_closed();
+        self.watch
+            .metrics
+            .connection_closed(self.ended.map_or("aborted", Ended::label));
+        self.watch.views.close(&self.view);
+    }
+}
+
+fn opaque_reason(reason: observation::OpaqueReason) -> OpaqueReason {
+    match reason {
+        observation::OpaqueReason::UnknownKey => OpaqueReason::UnknownKey,
+        observation::OpaqueReason::UnknownVersion => OpaqueReason::UnknownVersion,
+        observation::OpaqueReason::NoLayout => OpaqueReason::NoLayout,
+        observation::OpaqueReason::Malformed => OpaqueReason::Malformed,
+        observation::OpaqueReason::Mismatch => OpaqueReason::Mismatch,
+        observation::OpaqueReason::NonKafka => OpaqueReason::NonKafka,
+    }
+}
+
+fn direction_label(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Request => "request",
+        Direction::Response => "response",
+    }
+}
+
+fn reject_label(reason: RejectReason) -> &'static str {
+    match reason {
+        RejectReason::NegativeLength => "negative_length",
+        RejectReason::TooShort => "too_short",
+        RejectReason::TooLarge => "too_large",
+        RejectReason::Tls => "tls",
+        RejectReason::Http => "http",
+    }
+}

@@ -1,0 +1,70 @@
+//! What an operator must know of a version table: once for each distinct table of the process.
+
+use crate::log::Admitted;
+use crate::table;
+use klamp_codec::versions::{Fate, Row, VersionTable};
+use tracing::{info, warn};
+
+/// Rows of one table that are logged; `/versions` shows all.
+const ROWS: usize = 200;
+
+/// Logs every row that clients do not see as the broker wrote it, and every promise that this breaks.
+pub(super) fn note(table: &VersionTable, upstream: &str, Admitted { suppressed }: Admitted) {
+    let of_fate =
+        |fate: fn(&Fate) -> bool| table.entries().iter().filter(|row| fate(&row.fate)).count();
+    info!(
+        suppressed,
+        upstream,
+        rows = table.entries().len(),
+        lowered = of_fate(|fate| matches!(fate, Fate::Lowered { .. })),
+        hidden = of_fate(|fate| matches!(fate, Fate::Hidden(_))),
+        spared = of_fate(|fate| matches!(fate, Fate::Spared(_))),
+        broker_ahead = table.broker_ahead().count(),
+        "a broker told a version table that was not seen before"
+    );
+    let changed = |row: &&Row| row.fate != Fate::Kept;
+    for row in table.entries().iter().filter(changed).take(ROWS) {
+        note_row(row, upstream);
+    }
+    for finalized in table.finalized().iter() {
+        let broken = table
+            .broken_promises()
+            .filter(|promise| promise.finalized == finalized);
+        let broken: Vec<_> = broken.map(|promise| promise.api_key.to_string()).collect();
+        if !broken.is_empty() {
+            warn!(
+                upstream,
+                api_keys = broken.join(", "),
+                feature = %finalized.feature,
+                level = finalized.level,
+                "clients of a finalized feature will fail: klamp hides keys that it promises, as it \
+                 has no schema for them; --clamp inspect lets them pass"
+            );
+        }
+    }
+}
+
+fn note_row(row: &Row, upstream: &str) {
+    let why = table::why(row).unwrap_or_default();
+    let ours = row.ours.map(|ours| ours.to_string());
+    let shown = row.shown().map(|shown| shown.to_string());
+    match row.fate {
+        Fate::Spared(_) => warn!(
+            upstream,
+            api_key = %row.api_key,
+            broker = %row.broker,
+            ours,
+            why,
+            "clients see a row as the broker has it, though klamp has no schema for all of it"
+        ),
+        _ => info!(
+            upstream,
+            api_key = %row.api_key,
+            broker = %row.broker,
+            ours,
+            shown,
+            why,
+            "clients see less than the broker offers"
+        ),
+    }
+}
