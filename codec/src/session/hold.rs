@@ -5,7 +5,7 @@ use super::cursor::Cursor;
 use super::response::ResponseLane;
 use super::shared::Shared;
 use super::{Input, Step};
-use crate::clamp::clamp;
+use crate::clamp::{Malformed, clamp};
 use crate::layout::Root;
 use crate::observation::{CloseReason, Exchange, Observation, Observer, OpaqueReason};
 use crate::types::{ApiKey, Direction, ErrorCode};
@@ -41,8 +41,8 @@ impl ResponseLane {
         let size = usize::try_from(frame_bytes).unwrap_or(usize::MAX);
         if frame_bytes > MAX_HELD {
             return self.unreadable(
-                exchange,
-                frame_bytes,
+                held,
+                OpaqueReason::Malformed,
                 CloseReason::HoldLimit,
                 cursor,
                 cx,
@@ -52,15 +52,15 @@ impl ResponseLane {
         let Some(frame) = cursor.rest().get(..size) else {
             return Some(self.need(size, cursor, input, cx));
         };
-        let Ok(clamped) = clamp(frame, exchange.api_version, cx.policy.clamp) else {
-            return self.unreadable(
-                exchange,
-                frame_bytes,
-                CloseReason::Malformed,
-                cursor,
-                cx,
-                to,
-            );
+        let clamped = match clamp(frame, exchange.api_version, cx.policy.clamp) {
+            Ok(clamped) => clamped,
+            Err(why) => {
+                let reason = match why {
+                    Malformed::Version { .. } => OpaqueReason::NoLayout,
+                    _ => OpaqueReason::Malformed,
+                };
+                return self.unreadable(held, reason, CloseReason::Malformed, cursor, cx, to);
+            }
         };
         if let Some(table) = clamped.table {
             let table = cx.policy.tables.intern(table);
@@ -88,14 +88,17 @@ impl ResponseLane {
     /// An ApiVersions answer that cannot be read: it may only pass where it need not be rewritten.
     fn unreadable(
         &mut self,
-        exchange: Exchange,
-        frame_bytes: u64,
+        held: Held,
+        reason: OpaqueReason,
         otherwise: CloseReason,
         cursor: &mut Cursor<'_>,
         cx: &mut Shared,
         to: &mut impl Observer,
     ) -> Option<Step> {
-        let reason = OpaqueReason::Malformed;
+        let Held {
+            exchange,
+            frame_bytes,
+        } = held;
         to.observe(RESPONSE, self.at, Observation::Opaque { exchange, reason });
         if cx.rewrites() {
             return Some(Step::Close(otherwise));

@@ -31,6 +31,10 @@ pub(super) struct RequestLane {
 }
 
 #[derive(Debug, Default)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a box would be an allocation per message"
+)]
 enum State {
     /// Between frames.
     #[default]
@@ -364,10 +368,11 @@ impl RequestLane {
 
     /// The request under way has been received to its last byte.
     fn end_request(&mut self, now: Instant, cx: &mut Shared, to: &mut impl Observer) {
-        let State::Request(frame) = std::mem::take(&mut self.state) else {
+        let State::Request(frame) = &self.state else {
             return;
         };
-        let exchange = frame.exchange;
+        let (exchange, frame_bytes) = (frame.exchange, frame.bytes);
+        self.state = State::Head;
         if let Some(entry) = self.facts.entry(cx) {
             entry.received = Some(now);
         }
@@ -381,7 +386,7 @@ impl RequestLane {
         });
         let end = Observation::RequestEnd {
             exchange,
-            frame_bytes: frame.bytes,
+            frame_bytes,
         };
         to.observe(REQUEST, self.at, end);
     }

@@ -34,6 +34,10 @@ pub(super) struct ResponseLane {
 }
 
 #[derive(Debug, Default)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a box would be an allocation per message"
+)]
 pub(super) enum State {
     /// Between frames.
     #[default]
@@ -354,11 +358,13 @@ impl ResponseLane {
 
     /// The response under way has passed to its last byte.
     pub(super) fn end_response(&mut self, cx: &mut Shared, to: &mut impl Observer) {
-        let State::Response(frame) = std::mem::take(&mut self.state) else {
+        let State::Response(frame) = &self.state else {
             return;
         };
-        let exchange = frame.exchange;
-        let outcome = match frame.understood() {
+        let (exchange, frame_bytes) = (frame.exchange, frame.bytes);
+        let understood = frame.understood();
+        self.state = State::Head;
+        let outcome = match understood {
             true => self.findings.outcome(),
             false => Outcome::Opaque,
         };
@@ -379,7 +385,7 @@ impl ResponseLane {
         }
         let end = Observation::ResponseEnd {
             exchange,
-            frame_bytes: frame.bytes,
+            frame_bytes,
             outcome,
         };
         to.observe(RESPONSE, self.at, end);
