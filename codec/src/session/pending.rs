@@ -51,6 +51,15 @@ pub(super) struct Pending {
     gone: u64,
 }
 
+/// What a response means for the queue.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Match {
+    /// It answers this entry, which has left the queue.
+    Entry(Entry),
+    /// An answer of our own, now at the front, has to leave before it.
+    OursFirst,
+}
+
 /// Names an entry for as long as the connection lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ticket(u64);
@@ -117,24 +126,28 @@ impl Pending {
         Some(entry)
     }
 
-    /// The entry that a response with this id answers: the oldest, or a later one with only
-    /// unknown ones before it, which then leave without an answer.
-    pub(super) fn matching(&mut self, id: CorrelationId) -> Option<Entry> {
+    /// What a response with this id answers: the oldest entry, or a later one with only unknown ones
+    /// before it, which then leave without an answer. Answers of our own between them go first.
+    pub(super) fn matching(&mut self, id: CorrelationId) -> Option<Match> {
         let index = self.later(id)?;
         for _ in 0..index {
+            if self.front().is_some_and(|e| e.answer == Answer::Local) {
+                return Some(Match::OursFirst);
+            }
             self.pop();
         }
-        self.pop()
+        self.pop().map(Match::Entry)
     }
 
-    /// Whether a request with a header and this id comes next, but for unknown ones before it.
+    /// Whether a request with a header and this id comes next, but for those before it that the broker
+    /// need not answer.
     pub(super) fn later(&self, id: CorrelationId) -> Option<usize> {
         for (index, entry) in self.queue.iter().enumerate() {
             if !entry.token && entry.answer != Answer::Local && entry.exchange.correlation_id == id
             {
                 return Some(index);
             }
-            if entry.answer != Answer::Unknown {
+            if entry.answer == Answer::Expected {
                 return None;
             }
         }

@@ -402,18 +402,6 @@ impl RequestLane {
         let State::Swallow(request) = &mut self.state else {
             return None;
         };
-        if request.left == 0 {
-            if let Some(entry) = self.facts.entry(cx) {
-                entry.received = Some(input.now);
-            }
-            let end = Observation::RequestEnd {
-                exchange: request.exchange,
-                frame_bytes: request.frame_bytes,
-            };
-            to.observe(REQUEST, self.at, end);
-            self.state = State::Head;
-            return None;
-        }
         if cursor.rest().is_empty() {
             if input.eof {
                 cx.truncated = true;
@@ -425,6 +413,19 @@ impl RequestLane {
         let drop = cursor.rest().len().min(left);
         request.left = request.left.saturating_sub(drop as u64);
         self.at = self.at.saturating_add(drop as u64);
+        if request.left == 0 {
+            // (now and not at the next poll: that one need not move this direction, and so nobody
+            // would look whether the other one has an answer to send)
+            let end = Observation::RequestEnd {
+                exchange: request.exchange,
+                frame_bytes: request.frame_bytes,
+            };
+            to.observe(REQUEST, self.at, end);
+            if let Some(entry) = self.facts.entry(cx) {
+                entry.received = Some(input.now);
+            }
+            self.state = State::Head;
+        }
         Some(Step::Replace {
             drop,
             with: Vec::new(),

@@ -7,7 +7,7 @@ use super::findings::Findings;
 use super::frame::Frame;
 use super::header;
 use super::hold::Held;
-use super::pending::{Answer, Entry};
+use super::pending::{Answer, Entry, Match};
 use super::reject::{self, MAX_TOKEN, MIN_RESPONSE};
 use super::sasl::Sasl;
 use super::shared::Shared;
@@ -174,7 +174,8 @@ impl ResponseLane {
             return Some(self.need(8, cursor, input, cx));
         };
         match cx.queue.matching(id) {
-            Some(entry) => self.begin(entry, frame_bytes, input.now, cursor, cx, to),
+            Some(Match::Entry(entry)) => self.begin(entry, frame_bytes, input.now, cursor, cx, to),
+            Some(Match::OursFirst) => None,
             None => Some(self.mismatch(id, cursor, cx, to)),
         }
     }
