@@ -1,6 +1,8 @@
 //! A transparent protocol-inspecting Kafka proxy.
 
 mod accept;
+// Its pages come to life one by one.
+#[allow(dead_code)]
 mod admin;
 mod cli;
 mod columns;
@@ -15,6 +17,7 @@ mod record;
 mod relay;
 mod shown;
 mod table;
+#[allow(dead_code)]
 mod view;
 mod worker;
 

@@ -1,6 +1,7 @@
 //! Requests and their answers, and the ways in which both may mingle on the wire.
 //!
-//! The rule of causality: no byte of an answer comes before its request has been sent entirely.
+//! The rule of causality: no byte of an answer comes before its request has been sent entirely, and a
+//! client that waits sends nothing before all answers to what it has asked.
 
 use super::script::Script;
 
@@ -9,6 +10,8 @@ use super::script::Script;
 pub struct Conversation {
     asked: Vec<u8>,
     answers: Vec<(usize, Vec<u8>)>,
+    /// Where the client waits for all answers.
+    waits: Vec<usize>,
     ends: bool,
 }
 
@@ -30,6 +33,13 @@ impl Conversation {
     #[must_use]
     pub fn tell(mut self, request: &[u8]) -> Self {
         self.asked.extend_from_slice(request);
+        self
+    }
+
+    /// Here the client waits for all answers before it says more.
+    #[must_use]
+    pub fn wait(mut self) -> Self {
+        self.waits.push(self.asked.len());
         self
     }
 
@@ -65,9 +75,19 @@ impl Conversation {
         self.close(script.client(&self.asked[sent..]))
     }
 
-    /// All requests, then all answers.
+    /// All requests, then all answers; between waits.
     pub fn pipelined(&self) -> Script {
-        self.close(Script::new().client(&self.asked).broker(&self.answered()))
+        let answers = self.answered();
+        let mut script = Script::new();
+        let (mut sent, mut answered) = (0, 0);
+        for upto in self.waits.iter().copied().chain([self.asked.len()]) {
+            let due = self.may_answer(upto);
+            script = script
+                .client(&self.asked[sent..upto])
+                .broker(&answers[answered..due]);
+            (sent, answered) = (upto, due);
+        }
+        self.close(script)
     }
 
     /// As chance has it: in pieces of any size.
@@ -77,17 +97,27 @@ impl Conversation {
         let (mut sent, mut answered) = (0, 0);
         while sent < self.asked.len() || answered < answers.len() {
             let may_answer = self.may_answer(sent);
-            if answered < may_answer && (sent == self.asked.len() || rng.bool()) {
+            let may_send = self.may_send(sent, answered);
+            if answered < may_answer && (sent == may_send || rng.bool()) {
                 let upto = rng.usize(answered + 1..=may_answer);
                 script = script.broker(&answers[answered..upto]);
                 answered = upto;
             } else {
-                let upto = rng.usize(sent + 1..=self.asked.len());
+                let upto = rng.usize(sent + 1..=may_send);
                 script = script.client(&self.asked[sent..upto]);
                 sent = upto;
             }
         }
         self.close(script)
+    }
+
+    /// How many bytes the client may have sent in all, having sent and got so many.
+    fn may_send(&self, sent: usize, answered: usize) -> usize {
+        let ahead = self.waits.iter().copied().filter(|wait| *wait >= sent);
+        ahead
+            .filter(|wait| *wait > sent || answered < self.may_answer(*wait))
+            .min()
+            .unwrap_or(self.asked.len())
     }
 
     /// How many bytes the broker may have answered once so many have been sent.

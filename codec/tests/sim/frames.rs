@@ -18,6 +18,21 @@ use kafka_protocol::messages::{
 };
 use kafka_protocol::protocol::{Encodable, HeaderVersion, Request, StrBytes};
 
+/// Rows (key, min, max) of a broker that is ahead of `kafka-protocol`, has keys without a schema, and
+/// one row where nothing overlaps; not sorted.
+pub const OFFERED: &[(i16, i16, i16)] = &[
+    (18, 0, 5),
+    (88, 0, 1),
+    (0, 0, 14),
+    (1, 4, 19),
+    (19, 200, 201),
+    (3, 0, 13),
+    (10_000, 0, 2),
+];
+
+/// The same rows as a client may see them when nobody is to speak what `kafka-protocol` cannot encode.
+pub const CLAMPED: &[(i16, i16, i16)] = &[(18, 0, 4), (0, 0, 13), (1, 4, 18), (3, 0, 13)];
+
 /// A request's frame.
 pub fn request<R: Request>(
     version: i16,
@@ -254,6 +269,33 @@ pub fn produced(version: i16, correlation_id: i32, errors: &[i16]) -> Vec<u8> {
         correlation_id,
         &ProduceResponse::default().with_responses(vec![of]),
     )
+}
+
+/// The (error code, count) pairs in [`fetched`]'s answer, sorted: from v7 one more stands at the top.
+pub fn fetched_errors(version: i16, partitions: &[(i16, usize)]) -> Vec<(i16, u32)> {
+    let top: &[i16] = if version >= 7 { &[0] } else { &[] };
+    tally(partitions.iter().map(|(error, _)| error).chain(top))
+}
+
+/// The (error code, count) pairs in [`metadata_told`]'s answer, sorted: one a topic, one a partition, and
+/// from v13 one more at the top.
+pub fn metadata_errors(version: i16, topics: &[&[i16]]) -> Vec<(i16, u32)> {
+    let top: &[i16] = if version >= 13 { &[0] } else { &[] };
+    tally(
+        topics
+            .iter()
+            .flat_map(|errors| errors.iter().chain(&[0]))
+            .chain(top),
+    )
+}
+
+/// How often each code stands there, ascending by code.
+pub fn tally<'a>(codes: impl Iterator<Item = &'a i16>) -> Vec<(i16, u32)> {
+    let mut counts = std::collections::BTreeMap::new();
+    for code in codes {
+        *counts.entry(*code).or_default() += 1;
+    }
+    counts.into_iter().collect()
 }
 
 /// SaslHandshake v0 or v1: the request.

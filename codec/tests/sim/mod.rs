@@ -21,7 +21,7 @@ pub mod relay;
 pub mod script;
 pub mod trace;
 
-pub use check::{same_under_any_cut, same_under_any_interleaving, trace_of};
+pub use check::{same_under_any_cut, same_under_any_interleaving, same_under_some_cuts, trace_of};
 pub use conversation::Conversation;
 pub use relay::{Relay, Show, Style};
 pub use script::Script;
@@ -59,4 +59,10 @@ pub fn watching() -> Policy {
 /// A session's view of a policy.
 pub fn shared(policy: Policy) -> Arc<Policy> {
     Arc::new(policy)
+}
+
+/// What klamp itself answers to an ApiVersions request that nobody here reads: the versions of key 18 that
+/// it forwards.
+pub fn own_answer(correlation_id: i32) -> Vec<u8> {
+    raw::unsupported_version(correlation_id, 0, 5)
 }

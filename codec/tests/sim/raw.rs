@@ -182,3 +182,41 @@ pub fn unsupported_version(correlation_id: i32, min: i16, max: i16) -> Vec<u8> {
         .i16(max)
         .frame()
 }
+
+/// A Fetch request in versions 0 to 3, which no encoder has: one topic of one partition.
+pub fn old_fetch(api_version: i16, correlation_id: i32, max_wait_ms: i32) -> Vec<u8> {
+    assert!(
+        (0..=3).contains(&api_version),
+        "Fetch v{api_version} has an encoder"
+    );
+    let mut raw = Raw::request(1, api_version, correlation_id, Some("old"))
+        .i32(-1)
+        .i32(max_wait_ms)
+        .i32(1);
+    if api_version >= 3 {
+        raw = raw.i32(1 << 20);
+    }
+    raw.i32(1)
+        .string(Some("t"))
+        .i32(1)
+        .i32(0)
+        .i64(0)
+        .i32(1 << 20)
+        .frame()
+}
+
+/// Its response: one topic of one partition, with `error` and `records`.
+pub fn old_fetched(api_version: i16, correlation_id: i32, error: i16, records: &[u8]) -> Vec<u8> {
+    let mut raw = Raw::response(correlation_id);
+    if api_version >= 1 {
+        raw = raw.i32(0);
+    }
+    raw.i32(1)
+        .string(Some("t"))
+        .i32(1)
+        .i32(0)
+        .i16(error)
+        .i64(42)
+        .sized(records)
+        .frame()
+}

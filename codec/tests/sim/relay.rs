@@ -21,6 +21,9 @@ pub struct Style {
     pub restless: bool,
     /// Which lane is turned first.
     pub first: Direction,
+    /// Whether a lane goes on until it can go no further before the other gets its turn. If the session
+    /// closes then, the other lane may have had less of its turns than elsewhere: no way to compare.
+    pub greedy: bool,
 }
 
 /// How much of what has arrived the session is shown; the less, the more a `Pass` moves unseen.
@@ -42,6 +45,7 @@ impl Default for Style {
             show: Show::All,
             restless: false,
             first: Direction::Request,
+            greedy: false,
         }
     }
 }
@@ -68,6 +72,10 @@ struct Lane {
     unpaid: u64,
     want: usize,
     listening: bool,
+    /// Something else than bytes may have changed the answer: the other lane moved, or a drain began.
+    nudged: bool,
+    /// Bytes have moved since the last poll: what that poll makes of it may matter to the other lane.
+    moved: bool,
     since: Duration,
     eof: bool,
     answered: usize,
@@ -110,6 +118,8 @@ impl Relay {
             Act::Lost(direction) => self.lose(*direction),
             Act::Drain => {
                 self.session.drain();
+                self.request.nudged = true;
+                self.response.nudged = true;
                 self.turn_both();
             }
         }
@@ -219,18 +229,31 @@ impl Relay {
             Direction::Response => Direction::Request,
         };
         loop {
-            let moved = self.turn(self.style.first) | self.turn(second);
-            if !moved || self.ended.is_some() {
+            let one = self.turn(self.style.first);
+            self.lane(second).nudged |= one;
+            let two = self.turn(second);
+            let first = self.style.first;
+            self.lane(first).nudged |= two;
+            if !(one || two) || self.ended.is_some() {
                 return;
             }
         }
     }
 
-    /// Polls one direction once, if there is anything to poll it for; tells whether it moved.
+    /// One step of one lane, or in greed all that it can; tells whether anything happened that the other
+    /// lane may be waiting for.
     fn turn(&mut self, direction: Direction) -> bool {
-        if self.ended.is_some() {
-            return false;
+        let mut moved = false;
+        while self.ended.is_none() && self.step(direction) {
+            moved = true;
+            if !self.style.greedy {
+                break;
+            }
         }
+        moved
+    }
+
+    fn step(&mut self, direction: Direction) -> bool {
         let (now, restless, requests) = (self.now, self.style.restless, self.request.taken / 8);
         let lane = match direction {
             Direction::Request => &mut self.request,
@@ -238,13 +261,15 @@ impl Relay {
         };
         lane.settle();
         if lane.side.finished || (lane.owed > 0 && !lane.eof) {
-            return false;
+            return std::mem::take(&mut lane.moved);
         }
         lane.unpaid += std::mem::take(&mut lane.owed);
         let rest = &lane.arrived[lane.taken..];
-        if rest.len() < lane.want && !lane.eof && !restless {
+        let nudged = std::mem::take(&mut lane.nudged);
+        if rest.len() < lane.want && !lane.eof && !restless && !nudged {
             return false;
         }
+        let moved = std::mem::take(&mut lane.moved);
         let count = self.style.show.count(rest.len(), lane.want);
         let shown = &rest[..count];
         let eof = lane.eof && count == rest.len();
@@ -279,8 +304,8 @@ impl Relay {
                     "{direction:?}: a Pass of {n} after the end"
                 );
                 lane.owed = n;
-                lane.settle();
                 lane.since = now;
+                lane.settle();
                 true
             }
             Step::Replace { drop, with } => {
@@ -299,8 +324,8 @@ impl Relay {
                         "{direction:?}: more answers of its own than requests"
                     );
                 }
-                lane.replace(drop, &with);
                 lane.since = now;
+                lane.replace(drop, &with);
                 true
             }
             Step::Need(n) => {
@@ -317,11 +342,12 @@ impl Relay {
                     lane.listening = true;
                     lane.since = now;
                 }
-                let more = rest.len() > count;
+                let has_more = rest.len() > count;
+                let has_enough = lane.eof || rest.len() >= n || restless;
                 lane.want = n;
-                more && (lane.eof || lane.arrived.len() - lane.taken >= n || restless)
+                moved || (has_more && has_enough)
             }
-            Step::Wait => false,
+            Step::Wait => moved,
             Step::Finish => {
                 assert!(
                     eof && shown.is_empty(),
@@ -362,6 +388,7 @@ impl Lane {
         self.side.output.extend_from_slice(&rest[..n]);
         self.taken += n;
         self.owed -= n as u64;
+        self.moved |= n > 0;
     }
 
     fn replace(&mut self, drop: usize, with: &[u8]) {
@@ -380,6 +407,7 @@ impl Lane {
         }
         self.side.output.extend_from_slice(with);
         self.taken += drop;
+        self.moved = true;
     }
 }
 
