@@ -18,20 +18,14 @@ pub struct VersionRow {
     pub broker: Option<Range>,
     /// What klamp speaks.
     pub ours: Option<Range>,
-    /// What the client is told.
+    /// What both have in common.
     pub negotiated: Option<Range>,
     /// How many versions the broker is ahead of klamp.
     pub ahead: u16,
-}
-
-impl VersionRow {
-    fn hidden(&self) -> bool {
-        self.broker.is_some() && self.negotiated.is_none()
-    }
-
-    fn lowered(&self) -> bool {
-        matches!((self.broker, self.negotiated), (Some((_, from)), Some((_, to))) if to < from)
-    }
+    /// The client sees a lower maximum than the broker's.
+    pub is_lowered: bool,
+    /// The client does not see the row.
+    pub is_hidden: bool,
 }
 
 /// All tables in use, folded by key.
@@ -61,8 +55,8 @@ impl Versions {
             key.ours = narrowed(key.ours, row.ours);
             key.negotiated = narrowed(key.negotiated, row.negotiated);
             key.ahead = key.ahead.max(row.ahead);
-            key.hidden_in += u32::from(row.hidden());
-            key.remarkable |= row.hidden() || row.lowered() || row.ahead > 0;
+            key.hidden_in += u32::from(row.is_hidden);
+            key.remarkable |= row.is_hidden || row.is_lowered || row.ahead > 0;
         }
         keys.retain(|_, key| key.remarkable);
         Self {

@@ -315,6 +315,7 @@ fn nothing_that_a_peer_sends_adds_series_without_bound() {
             api_key,
             broker: Some((0, 9)),
             ahead: 1,
+            is_hidden: true,
             ..Default::default()
         })
         .collect();
@@ -393,17 +394,20 @@ fn several_version_tables_show_what_a_client_can_count_on_with_every_broker() {
         ours: Some((4, 17)),
         negotiated: Some(negotiated),
         ahead,
+        is_lowered: ahead > 0,
+        is_hidden: false,
     };
     let same = VersionRow {
         api_key: 0,
         broker: Some((0, 12)),
         ours: Some((3, 13)),
-        negotiated: Some((0, 12)),
-        ahead: 0,
+        negotiated: Some((3, 12)),
+        ..Default::default()
     };
     let hidden = VersionRow {
         api_key: 88,
         broker: Some((0, 0)),
+        is_hidden: true,
         ..Default::default()
     };
     metrics.advertised(88);

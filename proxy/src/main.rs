@@ -1,8 +1,6 @@
 //! A transparent protocol-inspecting Kafka proxy.
 
 mod accept;
-// Its pages come to life one by one.
-#[allow(dead_code)]
 mod admin;
 mod cli;
 mod columns;
@@ -17,7 +15,6 @@ mod record;
 mod relay;
 mod shown;
 mod table;
-#[allow(dead_code)]
 mod view;
 mod worker;
 

@@ -1,10 +1,41 @@
-//! The admin listener (probes and Prometheus) and the debug listener (operators).
+//! The listener for probes and Prometheus (`--admin`), and the one for operators (`--debug`).
+//!
+//! Anybody who reaches them may be hostile: a connection serves one request, has a time limit as a
+//! whole, and there is a bounded number of them. Pages are made on a thread of their own, so that a
+//! large one holds up neither accepting nor draining.
 
+mod clients;
+mod connections;
+mod metrics;
+mod pages;
+#[cfg(test)]
+mod tests;
+mod versions;
+
+use crate::log::{Admitted, RateLimit};
 use crate::record::Watch;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use klamp_codec::session::Policy;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tokio::net::TcpListener;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tracing::{debug, error};
+
+/// Connections to one of the listeners that are served at once; more are closed.
+const CONNECTIONS: usize = 128;
+/// How long a request's header may take.
+const HEADER_TIME: Duration = Duration::from_secs(5);
+/// How long a connection may take as a whole: a scrape of everything, over a slow network.
+const WHOLE_TIME: Duration = Duration::from_secs(30);
+/// Bytes of a request's header.
+const HEADER_BYTES: usize = 16 << 10;
+/// After a failed accept, most likely for want of descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Which pages a listener serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +50,7 @@ pub(crate) enum Surface {
 pub(crate) struct AdminState {
     watch: Arc<Watch>,
     policy: Arc<Policy>,
-    /// Bearer token that the debug pages ask for.
+    /// Bearer token that [`Surface::Debug`] asks for.
     token: Option<String>,
     ready: AtomicBool,
 }
@@ -43,6 +74,43 @@ impl AdminState {
 
 /// Serves `surface` on `listener` until dropped.
 pub(crate) async fn serve(listener: TcpListener, surface: Surface, state: Arc<AdminState>) {
-    let _ = (listener, surface, &state.watch, &state.policy, &state.token);
-    std::future::pending().await
+    static REFUSED: RateLimit = RateLimit::new(3, Duration::from_secs(10));
+    let mut serving = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) if serving.len() < CONNECTIONS => {
+                    serving.spawn(converse(stream, surface, state.clone()));
+                }
+                Ok((_, peer)) => debug!(%peer, "too many connections for pages: one was closed"),
+                Err(error) => {
+                    if let Some(Admitted { suppressed }) = REFUSED.admit() {
+                        error!(suppressed, %error, "cannot accept connections for pages");
+                    }
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            },
+            Some(_) = serving.join_next() => {}
+        }
+    }
+}
+
+/// One connection, one request.
+async fn converse(stream: TcpStream, surface: Surface, state: Arc<AdminState>) {
+    let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
+        let (head, _) = request.into_parts();
+        let state = state.clone();
+        async move { Ok::<_, Infallible>(pages::answer(head, surface, state).await) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_TIME)
+        .max_buf_size(HEADER_BYTES)
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(stream), service);
+    match tokio::time::timeout(WHOLE_TIME, connection).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => debug!(%error, "a connection for pages has failed"),
+        Err(_) => debug!("a connection for pages took too long"),
+    }
 }

@@ -4,7 +4,7 @@ use klamp_codec::{ApiKey, ErrorCode, ours};
 use klamp_metrics::{Catalog, KnownKey};
 
 /// The Kafka release that `kafka-protocol` 0.18 is generated from, as its documentation tells.
-const KAFKA_SCHEMA: &str = "4.1.0";
+pub(crate) const KAFKA_SCHEMA: &str = "4.1.0";
 
 /// What the labels of the metrics are made of.
 pub(crate) fn catalog() -> Catalog {

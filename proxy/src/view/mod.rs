@@ -7,7 +7,7 @@
 mod clients;
 mod uses;
 
-pub(crate) use clients::{Client, ClientName, ClientReport, Software, cut};
+pub(crate) use clients::{Client, ClientName, ClientReport, Software, UsedKey, cut};
 
 use self::clients::Clients;
 use self::uses::Uses;
