@@ -181,7 +181,9 @@ impl RequestLane {
             self.state = State::Head;
             return cursor.everything();
         }
-        self.partial = true;
+        self.partial = !cursor.rest().is_empty();
+        // between frames any byte is news: from then on the client is held to go on
+        let n = if self.partial { n } else { 1 };
         cursor.owed().unwrap_or(Step::Need(n))
     }
 

@@ -148,7 +148,7 @@ impl ResponseLane {
             }
             return Some(match input.eof {
                 true => self.finish(input.now, cx, to),
-                false => Step::Need(4),
+                false => Step::Need(1),
             });
         }
         let Some(field) = header::length_field(shown) else {
