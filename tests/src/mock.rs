@@ -10,8 +10,9 @@
 
 use crate::peer::Upstream;
 use crate::wire;
+use kafka_protocol::messages::api_versions_response::ApiVersion;
 use kafka_protocol::messages::{
-    ApiKey, BrokerId, FindCoordinatorRequest, MetadataRequest, ProduceRequest,
+    ApiKey, ApiVersionsRequest, BrokerId, FindCoordinatorRequest, MetadataRequest, ProduceRequest,
 };
 use kafka_protocol::protocol::{Request, StrBytes};
 use rdkafka::mocking::MockCluster;
@@ -19,6 +20,7 @@ use rdkafka::producer::DefaultProducerContext;
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicI16, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -27,6 +29,7 @@ pub struct MockKafka {
     cluster: MockCluster<'static, DefaultProducerContext>,
     relay: Upstream,
     produce_error: Arc<AtomicI16>,
+    more_rows: Rows,
 }
 
 impl MockKafka {
@@ -41,12 +44,14 @@ impl MockKafka {
             .parse()
             .expect("one broker, named by its IP address and port");
         let produce_error = Arc::new(AtomicI16::new(0));
-        let swap = produce_error.clone();
-        let relay = Upstream::start(move |client| relay(client, broker, advertised, &swap));
+        let more_rows = Rows::default();
+        let (swap, add) = (produce_error.clone(), more_rows.clone());
+        let relay = Upstream::start(move |client| relay(client, broker, advertised, &swap, &add));
         Self {
             cluster,
             relay,
             produce_error,
+            more_rows,
         }
     }
 
@@ -63,6 +68,16 @@ impl MockKafka {
         self.cluster
             .create_topic(name, partitions, 1)
             .expect("a topic can be created");
+    }
+
+    /// From now on, ApiVersions answers list this row too, as a newer broker's would. Nothing serves
+    /// it: a client that takes it at its word is disconnected.
+    pub fn also_list(&self, api_key: i16, versions: RangeInclusive<i16>) {
+        let row = ApiVersion::default()
+            .with_api_key(api_key)
+            .with_min_version(*versions.start())
+            .with_max_version(*versions.end());
+        self.more_rows.lock().expect("no holder panics").push(row);
     }
 
     /// From now on, partitions in Produce answers have this error code; 0 for their own again.
@@ -82,7 +97,16 @@ impl std::fmt::Debug for MockKafka {
 /// Key and version of the requests that have not been answered, by correlation id.
 type Pending = Arc<Mutex<HashMap<i32, (i16, i16)>>>;
 
-fn relay(client: TcpStream, broker: SocketAddr, advertised: SocketAddr, error: &AtomicI16) {
+/// Rows that ApiVersions answers get in addition.
+type Rows = Arc<Mutex<Vec<ApiVersion>>>;
+
+fn relay(
+    client: TcpStream,
+    broker: SocketAddr,
+    advertised: SocketAddr,
+    error: &AtomicI16,
+    more_rows: &Rows,
+) {
     let Ok(broker) = TcpStream::connect(broker) else {
         return;
     };
@@ -104,7 +128,10 @@ fn relay(client: TcpStream, broker: SocketAddr, advertised: SocketAddr, error: &
         let id = wire::response_correlation_id(&payload);
         let exchange = pending.lock().expect("no holder panics").remove(&id);
         match exchange {
-            Some((key, version)) => edited(key, version, &payload, advertised, error),
+            Some((key, version)) => {
+                let payload = mended(key, version, payload);
+                edited(key, version, &payload, advertised, error, more_rows)
+            }
             None => wire::frame(&payload),
         }
     });
@@ -133,6 +160,24 @@ fn read_frame(from: &mut TcpStream) -> Option<Vec<u8>> {
     Some(payload)
 }
 
+/// The answer as the protocol has it, where librdkafka 2.12's mock cluster writes it otherwise: with a
+/// second section of tagged fields in Metadata; and upon an ApiVersions version that it does not know
+/// with a count of one byte and a throttle time, in what has the shape of version 0 (KIP-511).
+fn mended(key: i16, version: i16, mut payload: Vec<u8>) -> Vec<u8> {
+    match ApiKey::try_from(key) {
+        Ok(ApiKey::Metadata) if version >= 9 => {
+            payload.pop();
+        }
+        Ok(ApiKey::ApiVersions) if version >= 3 => {
+            let (count_at, row_bytes) = (6, 6);
+            payload.splice(count_at..=count_at, 1_i32.to_be_bytes());
+            payload.truncate(count_at + 4 + row_bytes);
+        }
+        _ => {}
+    }
+    payload
+}
+
 /// The answer as a frame, with our address and our error code where they belong.
 fn edited(
     key: i16,
@@ -140,6 +185,7 @@ fn edited(
     payload: &[u8],
     advertised: SocketAddr,
     error: &AtomicI16,
+    more_rows: &Rows,
 ) -> Vec<u8> {
     let host = StrBytes::from_string(advertised.ip().to_string());
     let port = i32::from(advertised.port());
@@ -156,6 +202,13 @@ fn edited(
                     answer.host = host.clone();
                     answer.port = port;
                 }
+            })
+        }
+        // Newer ones are answered with an error only.
+        Ok(ApiKey::ApiVersions) if version <= 2 => {
+            rewrite::<ApiVersionsRequest>(version, payload, |answer| {
+                let more = more_rows.lock().expect("no holder panics");
+                answer.api_keys.extend(more.iter().cloned());
             })
         }
         Ok(ApiKey::Produce) => match error.load(Ordering::SeqCst) {

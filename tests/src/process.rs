@@ -8,6 +8,7 @@
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
 use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -49,6 +50,8 @@ impl Process {
             .arg(child.id().to_string())
             .arg(data.unwrap_or(Path::new("")))
             .stdin(Stdio::piped())
+            // Ctrl-C ends all that is in the terminal's group, and the guard is to outlive that.
+            .process_group(0)
             .spawn()
             .expect("there is a shell");
         Self {
