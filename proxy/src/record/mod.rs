@@ -26,8 +26,8 @@ use klamp_metrics::{ClientConnection, KeyRow, Metrics, OpaqueReason, Outcome, Sh
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// How often a connection may change what it calls itself before klamp stops following: each change
-/// takes locks that all connections share.
+/// How often a connection may change what it calls itself. Each change takes locks that all connections
+/// share, so from there on klamp stops following: what comes counts for the last name.
 const NAMES: u8 = 16;
 /// Unnamed error codes that a connection is remembered to have logged.
 const UNNAMED: usize = 16;
@@ -121,35 +121,31 @@ impl Record {
 
     fn request_head(&mut self, client_id: Option<&[u8]>) {
         let client_id = client_id.map(cut);
-        let name = self.name();
-        if name.is_none_or(|name| name.client_id.as_deref() != client_id) {
-            let software = name.and_then(|name| name.software.clone());
-            let client_id = client_id.map(Into::into);
-            self.claim(ClientName {
-                software,
-                client_id,
-            });
+        let is_new = |name: &ClientName| name.client_id.as_deref() != client_id;
+        if self.name().is_none_or(is_new) {
+            self.claim(|name| name.client_id = client_id.map(Into::into));
         }
     }
 
     fn software(&mut self, name: &[u8], version: &[u8]) {
-        let software = Some(Software::new(name, version));
-        let known = self.name();
-        if known.is_none_or(|known| known.software != software) {
-            let client_id = known.and_then(|known| known.client_id.clone());
-            self.claim(ClientName {
-                software,
-                client_id,
-            });
+        let told = Some(Software::new(name, version));
+        if self.name().is_none_or(|name| name.software != told) {
+            self.claim(|name| name.software = told);
         }
     }
 
-    fn claim(&mut self, name: ClientName) {
+    /// The request under way says something new of its client.
+    fn claim(&mut self, change: impl FnOnce(&mut ClientName)) {
+        if self.claim.is_none() {
+            let Some(names_left) = self.names_left.checked_sub(1) else {
+                return;
+            };
+            self.names_left = names_left;
+            let known = self.client.as_ref().map(|client| client.name.clone());
+            self.claim = Some(Box::new(known.unwrap_or_default()));
+        }
         if let Some(claim) = &mut self.claim {
-            **claim = name;
-        } else if self.names_left > 0 {
-            self.names_left -= 1;
-            self.claim = Some(Box::new(name));
+            change(claim);
         }
     }
 
