@@ -128,7 +128,8 @@ impl Session {
         }
     }
 
-    /// Stops at the next request head; once nothing is in flight the session closes.
+    /// Stops at the next request head; once nothing is in flight the session closes. Poll both
+    /// directions then, the request's first: the other one closes once this one has stopped.
     pub fn drain(&mut self) {
         self.shared.draining = true;
     }

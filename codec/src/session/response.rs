@@ -304,6 +304,7 @@ impl ResponseLane {
         };
         to.observe(RESPONSE, self.at, head);
         to.observe(RESPONSE, self.at, cx.in_flight());
+        cx.answering = true;
         self.findings.begin();
         if exchange.api_key == ApiKey::API_VERSIONS {
             self.state = State::Held(Held {
@@ -365,6 +366,7 @@ impl ResponseLane {
         let (exchange, frame_bytes) = (frame.exchange, frame.bytes);
         let understood = frame.understood();
         self.state = State::Head;
+        cx.answering = false;
         let outcome = match understood {
             true => self.findings.outcome(),
             false => Outcome::Opaque,

@@ -24,6 +24,8 @@ pub(super) struct Shared {
     pub(super) draining: bool,
     /// The request lane stands at a head and takes no more.
     pub(super) stopped: bool,
+    /// An answer has begun and has not passed to its end.
+    pub(super) answering: bool,
     /// A frame in either direction will never be whole.
     pub(super) truncated: bool,
     /// Decided by the direction that ended first.
@@ -51,6 +53,7 @@ impl Shared {
             unseen: false,
             draining: false,
             stopped: false,
+            answering: false,
             truncated: false,
             ending: None,
             last: None,
@@ -77,9 +80,9 @@ impl Shared {
         Observation::InFlight(u32::try_from(self.queue.len()).unwrap_or(u32::MAX))
     }
 
-    /// Whether an answer is still to come that must come.
+    /// Whether an answer is still to come that must come, or to come to its end.
     pub(super) fn awaits_answer(&self) -> bool {
-        self.queue.expected().is_some()
+        self.answering || self.queue.expected().is_some()
     }
 
     /// A direction has ended: the first one to do so says why the connection did.
