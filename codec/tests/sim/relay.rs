@@ -119,6 +119,7 @@ impl Relay {
             Act::Drain => {
                 self.session.drain();
                 self.request.nudged = true;
+                self.turn(Direction::Request);
                 self.response.nudged = true;
                 self.turn_both();
             }
