@@ -2,6 +2,7 @@
 
 mod cursor;
 mod event;
+mod reading;
 mod roles;
 mod seed;
 mod table;

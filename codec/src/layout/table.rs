@@ -112,6 +112,18 @@ pub(crate) enum Int {
     Int64,
 }
 
+impl Int {
+    /// Bytes that it takes.
+    pub(crate) const fn width(self) -> u32 {
+        match self {
+            Self::Int8 => 1,
+            Self::Int16 => 2,
+            Self::Int32 => 4,
+            Self::Int64 => 8,
+        }
+    }
+}
+
 /// How a length or count stands on the wire. A negative one means null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Length {

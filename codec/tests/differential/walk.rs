@@ -1,0 +1,215 @@
+//! Walks a message under a cut of its bytes, and writes down what was told so that it can be compared:
+//! pieces joined, every offset held against the bytes.
+
+use crate::samples::{Fact, Sample};
+use klamp_codec::layout::{Event, Progress, Role, Root, Value, WalkError, Walker};
+
+/// A fact and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    pub at: u32,
+    pub width: u32,
+    pub fact: Fact,
+}
+
+/// How a walk went.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Walked {
+    pub told: Vec<Told>,
+    /// Offset, width and size of tagged fields.
+    pub tags: Vec<(u32, u32, u32)>,
+    pub end: End,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum End {
+    /// Done, after so many bytes.
+    Done(usize),
+    /// The bytes ended first.
+    Hungry,
+    Failed(WalkError),
+}
+
+/// How far the next move goes; what is skippable may be skipped.
+#[derive(Clone, Copy, Debug)]
+pub enum Move {
+    Feed(usize),
+    Skip(usize),
+}
+
+impl Sample {
+    pub fn root(&self) -> Root {
+        Root::find(self.direction, self.api_key, self.api_version).unwrap()
+    }
+
+    /// Walks all bytes at once.
+    pub fn walk(&self) -> Walked {
+        walk(self.root(), &self.bytes, self.bytes.len(), |_, _| {
+            Move::Feed(usize::MAX)
+        })
+    }
+}
+
+/// Walks `bytes`, the first ones of a message of `len` bytes, by the moves that `next` makes of how
+/// many bytes are skippable and where it stands.
+pub fn walk(
+    root: Root,
+    bytes: &[u8],
+    len: usize,
+    mut next: impl FnMut(usize, usize) -> Move,
+) -> Walked {
+    let mut walker = Walker::new(root, len as u32);
+    let mut notes = Notes::default();
+    let mut pos = 0;
+    let mut skippable = 0;
+    let end = loop {
+        let rest = &bytes[pos..];
+        let shown = match next(skippable, pos) {
+            Move::Skip(n) if n > 0 && skippable > 0 => {
+                let n = n.min(skippable).min(rest.len());
+                walker.skip(n as u32).unwrap();
+                pos += n;
+                &[]
+            }
+            Move::Feed(n) | Move::Skip(n) => &rest[..n.min(rest.len())],
+        };
+        match walker.feed(shown, &mut |event| notes.take(event)) {
+            Err(error) => break End::Failed(error),
+            Ok((used, Progress::Done)) => break End::Done(pos + used),
+            Ok((used, progress)) => {
+                assert_eq!(
+                    used,
+                    shown.len(),
+                    "all is consumed until the message is done"
+                );
+                pos += used;
+                skippable = match progress {
+                    Progress::Skippable(n) => n as usize,
+                    _ => 0,
+                };
+            }
+        }
+        if pos == bytes.len() {
+            // What is done needs no more bytes to say so.
+            match walker.feed(&[], &mut |event| notes.take(event)) {
+                Err(error) => break End::Failed(error),
+                Ok((used, Progress::Done)) => break End::Done(pos + used),
+                Ok(_) => break End::Hungry,
+            }
+        }
+    };
+    Walked {
+        told: notes.told,
+        tags: notes.tags,
+        end,
+    }
+}
+
+#[derive(Default)]
+struct Notes {
+    told: Vec<Told>,
+    tags: Vec<(u32, u32, u32)>,
+    /// Bytes that the last string still lacks.
+    left: u32,
+}
+
+impl Notes {
+    fn take(&mut self, event: Event<'_>) {
+        let Event {
+            role,
+            at,
+            width,
+            value,
+        } = event;
+        if self.left > 0 {
+            let Value::Piece(piece, left) = value else {
+                panic!("{event:?} inside a string");
+            };
+            let last = self.told.last_mut().unwrap();
+            assert_eq!((last.at, last.width), (at, width));
+            let Fact::Text(last_role, text) = &mut last.fact else {
+                panic!("{event:?} after {last:?}");
+            };
+            assert_eq!(*last_role, role);
+            assert!(!piece.is_empty());
+            assert_eq!(piece.len() as u32 + left, self.left);
+            text.extend(piece);
+            self.left = left;
+            return;
+        }
+        let fact = match value {
+            Value::Int(n) => Fact::Int(role, n),
+            Value::Null => Fact::Null(role),
+            Value::Piece(piece, left) => {
+                assert!(!piece.is_empty() || left == 0);
+                self.left = left;
+                Fact::Text(role, piece.to_vec())
+            }
+            Value::Skipped(n) => Fact::Skipped(role, n as usize),
+            Value::Count(n) => Fact::Count(role, n as usize),
+            Value::Element => Fact::Element(role),
+            Value::End => Fact::End(role),
+            Value::TagSize(size) => {
+                assert_eq!(role, Role::TagSize);
+                self.tags.push((at, width, size));
+                return;
+            }
+        };
+        self.told.push(Told { at, width, fact });
+    }
+}
+
+/// Holds every offset and width against the bytes that stand there.
+pub fn check_offsets(walked: &Walked, bytes: &[u8], flexible: bool) {
+    for told in &walked.told {
+        let at = told.at as usize;
+        let before = &bytes[at - told.width as usize * usize::from(counted(&told.fact))..at];
+        match &told.fact {
+            Fact::Int(_, n) => {
+                let value = &bytes[at..at + told.width as usize];
+                let (negative, filler) = (value[0] >= 0x80, [0u8, 0xff]);
+                let mut wide = [filler[usize::from(negative)]; 8];
+                wide[8 - value.len()..].copy_from_slice(value);
+                assert_eq!(i64::from_be_bytes(wide), *n, "{told:?}");
+            }
+            Fact::Text(Role::TopicId, id) => {
+                assert_eq!((told.width, id.as_slice()), (16, &bytes[at..at + 16]));
+            }
+            Fact::Text(_, text) => {
+                assert_eq!(text.as_slice(), &bytes[at..at + text.len()]);
+                assert_eq!(length(before, flexible), Some(text.len()), "{told:?}");
+            }
+            Fact::Skipped(_, n) | Fact::Count(_, n) => {
+                assert_eq!(length(before, flexible), Some(*n), "{told:?}");
+            }
+            Fact::Null(_) => assert_eq!(length(before, flexible), None, "{told:?}"),
+            Fact::Element(_) | Fact::End(_) => assert_eq!(told.width, 0),
+        }
+    }
+    for &(at, width, size) in &walked.tags {
+        let before = &bytes[(at - width) as usize..at as usize];
+        assert_eq!(uvarint(before), u64::from(size));
+        assert!(at + size <= bytes.len() as u32);
+    }
+}
+
+/// Whether the width is that of what stands before.
+fn counted(fact: &Fact) -> bool {
+    !matches!(fact, Fact::Int(..) | Fact::Text(Role::TopicId, _))
+}
+
+fn length(bytes: &[u8], flexible: bool) -> Option<usize> {
+    match (bytes, flexible) {
+        (_, true) => uvarint(bytes).checked_sub(1).map(|n| n as usize),
+        (&[a, b], _) => usize::try_from(i16::from_be_bytes([a, b])).ok(),
+        (&[a, b, c, d], _) => usize::try_from(i32::from_be_bytes([a, b, c, d])).ok(),
+        _ => panic!("no length has {} bytes", bytes.len()),
+    }
+}
+
+fn uvarint(bytes: &[u8]) -> u64 {
+    let (last, others) = bytes.split_last().unwrap();
+    assert!(*last < 0x80 && others.iter().all(|byte| *byte >= 0x80));
+    let bits = bytes.iter().rev().map(|byte| u64::from(byte & 0x7f));
+    bits.fold(0, |value, bits| value << 7 | bits)
+}
