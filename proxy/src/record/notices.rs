@@ -187,8 +187,8 @@ impl Record {
             ),
             VerdictCause::Opaque => warn!(
                 suppressed, connection, upstream, %client_id, %software, %api_key, api_version,
-                "the broker closed the connection upon a request that klamp does not read either: most \
-                 likely the broker does not know this API key or version"
+                "the broker closed the connection upon a request that klamp does not read either: \
+                 most likely it does not know this API key or version, or cannot read the body"
             ),
         }
     }

@@ -211,7 +211,7 @@ fn a_verdict_names_client_request_and_topics() {
         acks0.contains("client_id=app") && acks0.contains("orders, payments"),
         "{acks0}"
     );
-    let opaque = line(&log, "does not know this API key or version");
+    let opaque = line(&log, "upon a request that klamp does not read");
     assert!(
         opaque.contains("api_version=99") && opaque.contains("api_key=Produce"),
         "{opaque}"
