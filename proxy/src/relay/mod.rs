@@ -1,27 +1,38 @@
 //! The relay: one hand-polled future per connection that moves the bytes of both directions and
 //! does what its session says.
 //!
-//! It owns everything that belongs to the connection, and runs on a current_thread runtime, so
-//! nothing on the path of the data is locked or shared.
+//! It owns all that belongs to the connection and runs on a current_thread runtime, so nothing on
+//! the path of the data is locked or shared. From the outside in: [`Conversation`] lets two [lanes]
+//! take turns, a lane moves bytes between [`Wire`]s through a buffer that the thread's [`Local`]
+//! lends it while there are any, and [`farewell`] closes what has ended.
+//!
+//! [lanes]: lane
 
+mod buffer;
+mod conversation;
 mod ended;
+mod farewell;
+mod lane;
+mod local;
+mod pool;
+#[cfg(test)]
+mod tests;
+mod timer;
+mod wire;
 
 pub(crate) use ended::Ended;
+pub(crate) use local::Local;
+#[allow(unused_imports)] // until the workers make one
+pub(crate) use pool::HoldBudget;
+pub(crate) use wire::Wire;
 
+use conversation::Conversation;
 use klamp_codec::Direction;
-use klamp_codec::observation::{CloseReason, Observer};
+use klamp_codec::observation::Observer;
 use klamp_codec::session::Session;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
-use std::task::{Context, Poll};
-use tokio::io::{AsyncRead, AsyncWrite};
-
-/// One end of a connection: TCP, TLS over it, or a test's script.
-pub(crate) trait Wire: AsyncRead + AsyncWrite + Unpin {}
-
-impl<T: AsyncRead + AsyncWrite + Unpin> Wire for T {}
+use std::task::{Context, Poll, ready};
 
 /// An observer that is also told how many bytes went on.
 pub(crate) trait Meter: Observer {
@@ -29,50 +40,13 @@ pub(crate) trait Meter: Observer {
     fn moved(&mut self, direction: Direction, bytes: u64);
 }
 
-/// How many bytes all connections of the process may hold together beyond their pooled buffers,
-/// while their sessions need more of a frame at once.
-#[derive(Debug)]
-pub(crate) struct HoldBudget {
-    left: AtomicUsize,
-}
-
-impl HoldBudget {
-    /// `bytes` in all.
-    pub(crate) fn new(bytes: usize) -> Arc<Self> {
-        Arc::new(Self {
-            left: AtomicUsize::new(bytes),
-        })
-    }
-}
-
-/// What the relays of one thread share.
-pub(crate) struct Local {
-    budget: Arc<HoldBudget>,
-}
-
-impl Local {
-    /// For one thread; `budget` is the process's.
-    pub(crate) fn new(budget: Arc<HoldBudget>) -> Rc<Self> {
-        Rc::new(Self { budget })
-    }
-
-    /// Tells every relay of this thread, those to come included, to end as soon as it can without
-    /// harm: what is on its way goes first, answers in flight are waited for.
-    pub(crate) fn drain(&self) {}
-
-    /// Ends every relay of this thread at once, as [`Ended::DrainTimeout`].
-    pub(crate) fn expire(&self) {}
-}
-
-/// Moves the bytes of one connection until it ends; gives why, and the observer back.
+/// Moves the bytes of one connection until it has ended; gives why, and the observer back.
 ///
-/// Poll it from one task only: a drain wakes the task that polled it first.
+/// To be polled by one task only: a drain wakes the task that polled it first.
 pub(crate) struct Relay<C, U, O> {
-    client: C,
-    upstream: U,
-    session: Session,
+    conversation: Conversation<C, U>,
+    /// Gone once the relay has ended.
     observer: Option<O>,
-    shared: Rc<Local>,
 }
 
 impl<C: Wire, U: Wire, O: Meter> Relay<C, U, O> {
@@ -85,15 +59,13 @@ impl<C: Wire, U: Wire, O: Meter> Relay<C, U, O> {
         shared: Rc<Local>,
     ) -> Self {
         Self {
-            client,
-            upstream,
-            session,
+            conversation: Conversation::new(client, upstream, session, shared),
             observer: Some(observer),
-            shared,
         }
     }
 }
 
+/// Nothing in it is pinned.
 impl<C, U, O> Unpin for Relay<C, U, O> {}
 
 impl<C: Wire, U: Wire, O: Meter> Future for Relay<C, U, O> {
@@ -101,16 +73,12 @@ impl<C: Wire, U: Wire, O: Meter> Future for Relay<C, U, O> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let me = self.get_mut();
-        let _ = (
-            cx,
-            &me.client,
-            &me.upstream,
-            &me.session,
-            &me.shared.budget.left,
-        );
-        match me.observer.take() {
-            Some(observer) => Poll::Ready((Ended::Session(CloseReason::Client), observer)),
-            None => Poll::Pending,
-        }
+        let Some(observer) = &mut me.observer else {
+            return Poll::Pending;
+        };
+        let ended = ready!(me.conversation.poll(observer, cx));
+        me.observer
+            .take()
+            .map_or(Poll::Pending, |observer| Poll::Ready((ended, observer)))
     }
 }

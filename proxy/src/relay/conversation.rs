@@ -1,0 +1,302 @@
+//! Both directions of one connection: who gets a turn, and when it is time to stop.
+//!
+//! The trap is a lane that waits for something of which no waker will tell it. So whatever one lane
+//! does makes the other ask its session again, until neither moves, and a task that stops in the
+//! middle of its work wakes itself.
+
+use super::Meter;
+use super::ended::{Ended, Loss, Side};
+use super::farewell::Farewell;
+use super::lane::{Fault, Io, Lane};
+use super::local::{Local, Member, Phase};
+use super::timer::{Clock, Timer};
+use super::wire::Wire;
+use klamp_codec::Direction;
+use klamp_codec::observation::CloseReason;
+use klamp_codec::session::{Input, Session};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+use tokio::task::coop;
+
+/// How often both lanes may take turns before other connections get theirs.
+const ROUNDS: usize = 16;
+
+/// How long a drain lets a client go on that sends without a pause.
+const DRAIN_GRACE: Duration = Duration::from_secs(1);
+
+/// A connection's two wires and lanes, and the session that judges what they carry.
+pub(super) struct Conversation<C, U> {
+    client: C,
+    upstream: U,
+    request: Lane,
+    response: Lane,
+    session: Session,
+    member: Member,
+    drain: Drain,
+    timer: Timer,
+    /// The first wire that failed.
+    lost: Option<(Side, Loss)>,
+    farewell: Option<Box<Farewell>>,
+}
+
+/// What this connection has to do with a drain of its thread.
+#[derive(Clone, Copy)]
+enum Drain {
+    /// There is none.
+    Working,
+    /// The client may go on until it pauses, at the latest until then.
+    Until(Instant),
+    /// The session has been told, or the connection began during the drain and is let be.
+    Settled,
+}
+
+/// What a deadline is for.
+#[derive(Clone, Copy)]
+enum Due {
+    /// The client has gone on for long enough.
+    Drain,
+    /// Whoever sends this direction has stopped in the middle of a frame.
+    Stalled(Direction),
+}
+
+impl<C: Wire, U: Wire> Conversation<C, U> {
+    pub(super) fn new(client: C, upstream: U, session: Session, shared: Rc<Local>) -> Self {
+        Self {
+            client,
+            upstream,
+            request: Lane::default(),
+            response: Lane::default(),
+            session,
+            member: Member::new(shared),
+            drain: Drain::Working,
+            timer: Timer::default(),
+            lost: None,
+            farewell: None,
+        }
+    }
+
+    /// Moves bytes until the connection has ended and both its wires are closed as they should be.
+    pub(super) fn poll(&mut self, observer: &mut impl Meter, cx: &mut Context<'_>) -> Poll<Ended> {
+        if self.member.phase() == Phase::Expired {
+            let ended = self.farewell.as_ref().map(|farewell| farewell.ended);
+            return Poll::Ready(ended.unwrap_or(Ended::DrainTimeout));
+        }
+        let clock = &mut Clock::default();
+        self.notice_drain(clock, cx);
+        if self.farewell.is_none()
+            && let Poll::Ready(ended) = self.converse(observer, clock, cx)
+        {
+            self.request.stop();
+            self.response.stop();
+            let lost = self.lost.map(|(side, _)| side);
+            self.farewell = Some(Farewell::new(ended, lost, clock.now()));
+        }
+        let ended = self.part(observer, cx);
+        self.request.rest(self.member.pool());
+        self.response.rest(self.member.pool());
+        ended
+    }
+
+    /// Moves bytes until the connection has to end, and says why it has.
+    fn converse(
+        &mut self,
+        observer: &mut impl Meter,
+        clock: &mut Clock,
+        cx: &mut Context<'_>,
+    ) -> Poll<Ended> {
+        loop {
+            let busy = match self.rounds(observer, clock, cx) {
+                Ok(busy) => busy,
+                Err(ended) => return Poll::Ready(ended),
+            };
+            // Without budget left a wire only seems to have nothing.
+            if !busy && coop::has_budget_remaining() {
+                if let Some((side, loss)) = self.lost {
+                    return Poll::Ready(self.after_loss(side, loss, observer, clock));
+                }
+                if self.request.is_done() && self.response.is_done() {
+                    return Poll::Ready(Ended::Session(self.session.ending()));
+                }
+                if matches!(self.drain, Drain::Until(_)) && self.request.is_dry() {
+                    self.tell_drain();
+                    continue;
+                }
+            }
+            match self.next_due() {
+                Some((deadline, due)) if self.timer.poll(deadline, cx).is_ready() => match due {
+                    Due::Drain => self.tell_drain(),
+                    Due::Stalled(direction) => {
+                        return Poll::Ready(Ended::Session(CloseReason::Stalled(direction)));
+                    }
+                },
+                _ => {
+                    if busy {
+                        cx.waker().wake_by_ref();
+                    }
+                    return Poll::Pending;
+                }
+            }
+        }
+    }
+
+    /// Lets the lanes take turns until neither moves; `true` where they still do, but other
+    /// connections are due.
+    fn rounds(
+        &mut self,
+        observer: &mut impl Meter,
+        clock: &mut Clock,
+        cx: &mut Context<'_>,
+    ) -> Result<bool, Ended> {
+        for _ in 0..ROUNDS {
+            let request = self.turn(Direction::Request, observer, clock, cx)?;
+            if request {
+                self.response.reconsider();
+            }
+            let response = self.turn(Direction::Response, observer, clock, cx)?;
+            if response {
+                self.request.reconsider();
+            }
+            if !request && !response {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// A turn of the lane that carries `direction`; `true` where something happened.
+    fn turn(
+        &mut self,
+        direction: Direction,
+        observer: &mut impl Meter,
+        clock: &mut Clock,
+        cx: &mut Context<'_>,
+    ) -> Result<bool, Ended> {
+        let Self {
+            client,
+            upstream,
+            request,
+            response,
+            session,
+            member,
+            ..
+        } = self;
+        let pool = member.pool();
+        let io = &mut Io { cx, pool, clock };
+        let ask = |input: Input<'_>| session.poll(direction, input, observer);
+        let (lane, turned, from, to) = match direction {
+            Direction::Request => {
+                let turned = request.turn(client, upstream, io, ask);
+                (request, turned, Side::Client, Side::Broker)
+            }
+            Direction::Response => {
+                let turned = response.turn(upstream, client, io, ask);
+                (response, turned, Side::Broker, Side::Client)
+            }
+        };
+        tell_moved(lane, direction, observer);
+        let (side, kind) = match turned {
+            Ok(moved) => return Ok(moved),
+            Err(Fault::End(ended)) => return Err(ended),
+            Err(Fault::Read(kind)) => (from, kind),
+            Err(Fault::Write(kind)) => {
+                lane.release(pool);
+                (to, kind)
+            }
+        };
+        // The other lane goes on while there is anything to read: the broker's last answers, or
+        // requests that expect none.
+        lane.stop();
+        self.lost.get_or_insert((side, Loss::from(kind)));
+        Ok(true)
+    }
+
+    /// All has been read that still could be: why the connection ends, now that `side` is lost.
+    fn after_loss(
+        &mut self,
+        side: Side,
+        loss: Loss,
+        observer: &mut impl Meter,
+        clock: &mut Clock,
+    ) -> Ended {
+        let verdict = self.session.lost(side.sends(), clock.now(), observer);
+        verdict.map_or(Ended::Lost(side, loss), Ended::Session)
+    }
+
+    fn notice_drain(&mut self, clock: &mut Clock, cx: &Context<'_>) {
+        let begins = self.member.join(cx);
+        if self.member.phase() == Phase::Draining && matches!(self.drain, Drain::Working) {
+            self.drain = match begins {
+                true => Drain::Settled,
+                false => Drain::Until(clock.now() + DRAIN_GRACE),
+            };
+        }
+    }
+
+    fn tell_drain(&mut self) {
+        self.drain = Drain::Settled;
+        self.session.drain();
+        self.request.reconsider();
+        self.response.reconsider();
+    }
+
+    /// What happens if nothing else does, and when.
+    fn next_due(&self) -> Option<(Instant, Due)> {
+        let stalled = |lane: &Lane, direction| {
+            let deadline = self.session.deadline(direction, lane.waiting_since()?)?;
+            Some((deadline, Due::Stalled(direction)))
+        };
+        let drain = match self.drain {
+            Drain::Until(deadline) => Some((deadline, Due::Drain)),
+            Drain::Working | Drain::Settled => None,
+        };
+        let request = stalled(&self.request, Direction::Request);
+        let response = stalled(&self.response, Direction::Response);
+        let dues = [drain, request, response].into_iter().flatten();
+        dues.min_by_key(|(deadline, _)| *deadline)
+    }
+
+    /// Closes both wires, once it is time for that. Ready at once where a close can do no harm.
+    fn part(&mut self, observer: &mut impl Meter, cx: &mut Context<'_>) -> Poll<Ended> {
+        let Self {
+            client,
+            upstream,
+            request,
+            response,
+            member,
+            timer,
+            farewell,
+            ..
+        } = self;
+        let Some(farewell) = farewell else {
+            return Poll::Pending;
+        };
+        let pool = member.pool();
+        let parted = farewell.poll(
+            (client, &mut *response),
+            (upstream, &mut *request),
+            pool,
+            cx,
+        );
+        tell_moved(request, Direction::Request, observer);
+        tell_moved(response, Direction::Response, observer);
+        if parted.is_pending() && timer.poll(farewell.until, cx).is_pending() {
+            return Poll::Pending;
+        }
+        Poll::Ready(farewell.ended)
+    }
+}
+
+fn tell_moved(lane: &mut Lane, direction: Direction, observer: &mut impl Meter) {
+    let bytes = lane.moved();
+    if bytes > 0 {
+        observer.moved(direction, bytes);
+    }
+}
+
+impl<C, U> Drop for Conversation<C, U> {
+    fn drop(&mut self) {
+        self.request.release(self.member.pool());
+        self.response.release(self.member.pool());
+    }
+}

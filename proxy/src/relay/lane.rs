@@ -1,0 +1,312 @@
+//! One direction of a connection: what was read and not yet written, and what the session asked to
+//! be done with it.
+//!
+//! A step is a debt. Whatever of it is at hand counts as settled as soon as nothing but itself can go
+//! out next, so the session is asked about everything that one read brought and the answers leave
+//! together, in one write; bytes that are owed and not here yet are moved without asking. A lane that
+//! owes never reads beyond its buffer: a peer that takes nothing costs that much and no more.
+
+use super::buffer::Buffer;
+use super::ended::Ended;
+use super::pool::Pool;
+use super::timer::Clock;
+use super::wire::{self, Wire};
+use klamp_codec::session::{Input, Step};
+use std::io::ErrorKind;
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+
+/// One direction of a connection.
+#[derive(Default)]
+pub(super) struct Lane {
+    buffer: Buffer,
+    stance: Stance,
+    /// Goes out after what was passed, in place of bytes that were shown.
+    substitute: Option<Box<Substitute>>,
+    /// Nothing comes after what is in the buffer.
+    eof: bool,
+    /// The wire may keep written bytes in buffers of its own.
+    unflushed: bool,
+    /// Since when there is room and nothing comes.
+    waiting_since: Option<Instant>,
+    /// Bytes written since last told.
+    moved: u64,
+}
+
+/// What a lane does next, once what was passed is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stance {
+    /// Asks the session. So many bytes of the last step never came.
+    Ask { unpaid: u64 },
+    /// Moves so many bytes that are not here yet.
+    Owe(u64),
+    /// Reads until so many bytes are shown.
+    Need(usize),
+    /// Pauses until the other direction moves.
+    Wait,
+    /// Shuts its output down.
+    Finish,
+    /// Nothing: its output is shut down.
+    Shut,
+    /// Nothing: one of its wires has failed, or the connection is being closed.
+    Stopped,
+}
+
+impl Default for Stance {
+    fn default() -> Self {
+        Self::Ask { unpaid: 0 }
+    }
+}
+
+struct Substitute {
+    drop: usize,
+    with: Vec<u8>,
+    written: usize,
+}
+
+/// Why a lane cannot go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// The wire that it reads failed.
+    Read(ErrorKind),
+    /// The wire that it writes to failed.
+    Write(ErrorKind),
+    /// The whole connection ends.
+    End(Ended),
+}
+
+/// What a turn needs of its surroundings.
+pub(super) struct Io<'a, 'w> {
+    pub(super) cx: &'a mut Context<'w>,
+    pub(super) pool: &'a Pool,
+    pub(super) clock: &'a mut Clock,
+}
+
+impl Lane {
+    /// Goes as far as one read allows. Tells whether anything happened that the other lane may be
+    /// waiting for, or that makes another turn worth while.
+    pub(super) fn turn(
+        &mut self,
+        from: &mut impl Wire,
+        to: &mut impl Wire,
+        io: &mut Io<'_, '_>,
+        mut ask: impl FnMut(Input<'_>) -> Step,
+    ) -> Result<bool, Fault> {
+        let (mut has_read, mut moved) = (false, false);
+        loop {
+            if let Stance::Ask { unpaid } = self.stance
+                && self.substitute.is_none()
+            {
+                let step = ask(Input {
+                    shown: self.buffer.shown(),
+                    eof: self.eof,
+                    unpaid,
+                    now: io.clock.now(),
+                });
+                moved |= self.take(step).map_err(Fault::End)?;
+                continue;
+            }
+            match self.write(to, io.cx) {
+                Poll::Pending => return Ok(moved),
+                Poll::Ready(substituted) => moved |= substituted.map_err(Fault::Write)?,
+            }
+            match self.stance {
+                Stance::Ask { .. } => {}
+                Stance::Wait | Stance::Shut | Stance::Stopped => return Ok(moved),
+                Stance::Finish => {
+                    // A failure means that the peer is gone, which the other lane finds out.
+                    if wire::shutdown(to, io.cx).is_pending() {
+                        return Ok(moved);
+                    }
+                    self.stance = Stance::Shut;
+                    return Ok(true);
+                }
+                Stance::Owe(_) | Stance::Need(_) => {
+                    if has_read || self.read(from, io)?.is_pending() {
+                        return Ok(moved);
+                    }
+                    (has_read, moved) = (true, true);
+                }
+            }
+        }
+    }
+
+    /// Makes `step` what this lane owes. Tells whether it is more than waiting.
+    fn take(&mut self, step: Step) -> Result<bool, Ended> {
+        let shown = self.buffer.shown().len();
+        self.stance = match step {
+            Step::Pass(0) => return Err(Ended::Broken),
+            Step::Pass(n) => {
+                let at_hand = usize::try_from(n).map_or(shown, |n| n.min(shown));
+                self.buffer.pass(at_hand);
+                match n - at_hand as u64 {
+                    0 => Stance::Ask { unpaid: 0 },
+                    owed if !self.eof => Stance::Owe(owed),
+                    unpaid if at_hand > 0 => Stance::Ask { unpaid },
+                    _ => return Err(Ended::Broken),
+                }
+            }
+            Step::Replace { drop, with } => {
+                if drop > shown || (drop == 0 && with.is_empty()) {
+                    return Err(Ended::Broken);
+                }
+                self.substitute = Some(Box::new(Substitute {
+                    drop,
+                    with,
+                    written: 0,
+                }));
+                Stance::Ask { unpaid: 0 }
+            }
+            Step::Need(n) if self.eof || n <= shown => return Err(Ended::Broken),
+            Step::Need(n) => Stance::Need(n),
+            Step::Wait => Stance::Wait,
+            Step::Finish => Stance::Finish,
+            Step::Close(reason) => return Err(Ended::Session(reason)),
+        };
+        if self.stance == Stance::Wait {
+            self.waiting_since = None;
+        }
+        Ok(!matches!(self.stance, Stance::Need(_) | Stance::Wait))
+    }
+
+    /// Writes what was passed, then what was substituted. Tells whether the latter is out now.
+    pub(super) fn write(
+        &mut self,
+        to: &mut impl Wire,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<bool, ErrorKind>> {
+        let written = self.write_all(to, cx);
+        if written.is_pending() {
+            self.waiting_since = None;
+        }
+        written
+    }
+
+    fn write_all(
+        &mut self,
+        to: &mut impl Wire,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<bool, ErrorKind>> {
+        while !self.buffer.passed().is_empty() {
+            let n = ready!(wire::write(to, cx, self.buffer.passed()))?;
+            self.buffer.written(n);
+            self.moved += n as u64;
+            self.unflushed = true;
+        }
+        let mut substituted = false;
+        if let Some(substitute) = &mut self.substitute {
+            while let rest @ [_, ..] = &substitute.with[substitute.written..] {
+                let n = ready!(wire::write(to, cx, rest))?;
+                substitute.written += n;
+                self.moved += n as u64;
+                self.unflushed = true;
+            }
+            self.buffer.cut(substitute.drop);
+            self.substitute = None;
+            substituted = true;
+        }
+        if self.unflushed {
+            ready!(wire::flush(to, cx))?;
+            self.unflushed = false;
+        }
+        Poll::Ready(Ok(substituted))
+    }
+
+    /// Reads once.
+    fn read(&mut self, from: &mut impl Wire, io: &mut Io<'_, '_>) -> Result<Poll<()>, Fault> {
+        let need = match self.stance {
+            Stance::Need(n) => n,
+            _ => 0,
+        };
+        let room = self.buffer.room(need, io.pool);
+        let room = room.ok_or(Fault::End(Ended::HoldBudget))?;
+        match wire::read(from, io.cx, room) {
+            Poll::Pending => {
+                self.waiting_since.get_or_insert_with(|| io.clock.now());
+                Ok(Poll::Pending)
+            }
+            Poll::Ready(Err(kind)) => Err(Fault::Read(kind)),
+            Poll::Ready(Ok(n)) => {
+                io.clock.restart();
+                self.waiting_since = None;
+                self.received(n);
+                Ok(Poll::Ready(()))
+            }
+        }
+    }
+
+    fn received(&mut self, n: usize) {
+        self.buffer.filled(n);
+        self.eof = n == 0;
+        self.stance = match self.stance {
+            Stance::Owe(unpaid) if self.eof => Stance::Ask { unpaid },
+            Stance::Owe(owed) => {
+                let at_hand = usize::try_from(owed).map_or(n, |owed| owed.min(n));
+                self.buffer.pass(at_hand);
+                match owed - at_hand as u64 {
+                    0 => Stance::Ask { unpaid: 0 },
+                    owed => Stance::Owe(owed),
+                }
+            }
+            Stance::Need(n) if n > self.buffer.shown().len() && !self.eof => Stance::Need(n),
+            _ => Stance::Ask { unpaid: 0 },
+        };
+    }
+
+    /// The session may have changed its mind (the other direction moved, or a drain began): a lane
+    /// that waits for anything but its own debts asks again.
+    pub(super) fn reconsider(&mut self) {
+        if matches!(self.stance, Stance::Need(_) | Stance::Wait) {
+            self.stance = Stance::Ask { unpaid: 0 };
+        }
+    }
+
+    /// Reads nothing any more. What was passed may still be written.
+    pub(super) fn stop(&mut self) {
+        if !self.is_shut() {
+            self.stance = Stance::Stopped;
+        }
+        self.waiting_since = None;
+    }
+
+    /// Nothing will happen for a while: holds no more memory than its bytes need.
+    pub(super) fn rest(&mut self, pool: &Pool) {
+        self.buffer.rest(pool);
+    }
+
+    /// Gives all memory back, and with it up what is not written.
+    pub(super) fn release(&mut self, pool: &Pool) {
+        self.buffer.release(pool);
+        self.substitute = None;
+    }
+
+    /// Since when this lane has had room and its peer has sent nothing; `None` while it does
+    /// anything but wait for that peer.
+    pub(super) fn waiting_since(&self) -> Option<Instant> {
+        self.waiting_since
+    }
+
+    /// Whether all that has come is written, and nothing more is there or wanted right now.
+    pub(super) fn is_dry(&self) -> bool {
+        let paused = self.is_done() || self.stance == Stance::Wait;
+        self.waiting_since.is_some() || paused && self.buffer.passed().is_empty()
+    }
+
+    /// Whether this lane will move nothing any more.
+    pub(super) fn is_done(&self) -> bool {
+        matches!(self.stance, Stance::Shut | Stance::Stopped)
+    }
+
+    pub(super) fn is_shut(&self) -> bool {
+        self.stance == Stance::Shut
+    }
+
+    pub(super) fn at_eof(&self) -> bool {
+        self.eof
+    }
+
+    /// Bytes written since the last call.
+    pub(super) fn moved(&mut self) -> u64 {
+        std::mem::take(&mut self.moved)
+    }
+}

@@ -1,0 +1,111 @@
+//! The buffers of one thread, and the process's limit on bytes held beyond them.
+//!
+//! A buffer is on loan only while bytes are in it, so what klamp needs follows what is under way and
+//! not how many connections there are. The trap is the promised length: nothing here is sized by
+//! what a peer says will come, only by what has come.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Bytes of a pooled buffer: how much one read takes at most.
+pub(super) const BUFFER_BYTES: usize = 64 * 1024;
+
+/// Buffers kept for the next loan, per thread. Two are in use at a time unless peers are slow.
+const SPARES: usize = 16;
+
+/// How many bytes all connections of the process may hold together beyond their pooled buffers,
+/// while their sessions need more of a frame at once.
+#[derive(Debug)]
+pub(crate) struct HoldBudget {
+    left: AtomicUsize,
+}
+
+impl HoldBudget {
+    /// `bytes` in all.
+    pub(crate) fn new(bytes: usize) -> Arc<Self> {
+        Arc::new(Self {
+            left: AtomicUsize::new(bytes),
+        })
+    }
+
+    fn charge(&self, bytes: usize) -> Option<()> {
+        let charge = |left: usize| left.checked_sub(bytes);
+        let order = Ordering::Relaxed;
+        self.left.fetch_update(order, order, charge).ok().map(drop)
+    }
+
+    fn refund(&self, bytes: usize) {
+        self.left.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    #[cfg(test)]
+    pub(super) fn left(&self) -> usize {
+        self.left.load(Ordering::Relaxed)
+    }
+}
+
+/// Lends buffers to the lanes of one thread.
+pub(super) struct Pool {
+    spares: Cell<Vec<Box<[u8]>>>,
+    budget: Arc<HoldBudget>,
+    #[cfg(test)]
+    lent: Cell<usize>,
+}
+
+impl Pool {
+    pub(super) fn new(budget: Arc<HoldBudget>) -> Self {
+        Self {
+            spares: Cell::default(),
+            budget,
+            #[cfg(test)]
+            lent: Cell::new(0),
+        }
+    }
+
+    /// A buffer of [`BUFFER_BYTES`]; what is in it is left over from others.
+    pub(super) fn lend(&self) -> Box<[u8]> {
+        let mut spares = self.spares.take();
+        let buffer = spares.pop();
+        self.spares.set(spares);
+        #[cfg(test)]
+        self.lent.set(self.lent.get() + 1);
+        buffer.unwrap_or_else(|| fresh(BUFFER_BYTES))
+    }
+
+    /// A buffer of `bytes`, more than [`BUFFER_BYTES`], where the budget allows it.
+    pub(super) fn lend_large(&self, bytes: usize) -> Option<Box<[u8]>> {
+        self.budget.charge(bytes)?;
+        #[cfg(test)]
+        self.lent.set(self.lent.get() + 1);
+        Some(fresh(bytes))
+    }
+
+    /// Takes back what was lent. Anything smaller was never lent, and is dropped.
+    pub(super) fn take_back(&self, buffer: Box<[u8]>) {
+        if buffer.len() < BUFFER_BYTES {
+            return;
+        }
+        #[cfg(test)]
+        self.lent.set(self.lent.get() - 1);
+        if buffer.len() > BUFFER_BYTES {
+            self.budget.refund(buffer.len());
+            return;
+        }
+        let mut spares = self.spares.take();
+        if spares.len() < SPARES {
+            spares.push(buffer);
+        }
+        self.spares.set(spares);
+    }
+
+    /// How many buffers are on loan.
+    #[cfg(test)]
+    pub(super) fn lent(&self) -> usize {
+        self.lent.get()
+    }
+}
+
+fn fresh(bytes: usize) -> Box<[u8]> {
+    vec![0; bytes].into_boxed_slice()
+}

@@ -1,0 +1,78 @@
+//! The relay's tests: lanes against a scripted session, conversations against scripted wires, and
+//! the whole relay over loopback TCP.
+
+mod conversation;
+mod lane;
+mod script;
+mod tcp;
+
+use super::pool::HoldBudget;
+use super::{Local, Meter};
+use klamp_codec::Direction;
+use klamp_codec::observation::{Observation, Observer};
+use klamp_codec::session::{Clamp, NonKafka, Policy, Session};
+use klamp_codec::versions::TableStore;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Counts the bytes that went on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Tally {
+    request: u64,
+    response: u64,
+}
+
+impl Observer for Tally {
+    fn observe(&mut self, _: Direction, _: u64, _: Observation<'_>) {}
+}
+
+impl Meter for Tally {
+    fn moved(&mut self, direction: Direction, bytes: u64) {
+        match direction {
+            Direction::Request => self.request += bytes,
+            Direction::Response => self.response += bytes,
+        }
+    }
+}
+
+fn local() -> Rc<Local> {
+    Local::new(HoldBudget::new(1 << 20))
+}
+
+fn session() -> Session {
+    Session::new(Arc::new(Policy {
+        clamp: Clamp::Off,
+        max_request_bytes: 100 << 20,
+        non_kafka: NonKafka::Pass,
+        request_progress: Some(Duration::from_secs(600)),
+        response_progress: None,
+        tables: TableStore::default(),
+    }))
+}
+
+/// Random numbers that are the same in every run (xorshift64*).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    /// From 0 to `most`.
+    fn up_to(&mut self, most: usize) -> usize {
+        (self.next() >> 16) as usize % (most + 1)
+    }
+
+    fn bytes(&mut self, n: usize) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(n + 8);
+        while bytes.len() < n {
+            bytes.extend_from_slice(&self.next().to_le_bytes());
+        }
+        bytes.truncate(n);
+        bytes
+    }
+}

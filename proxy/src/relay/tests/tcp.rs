@@ -1,0 +1,230 @@
+//! The relay over loopback TCP.
+
+use super::super::ended::{Ended, Loss, Side};
+use super::super::pool::BUFFER_BYTES;
+use super::super::{Local, Relay};
+use super::{Random, Tally, local, session};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::task::{JoinHandle, LocalSet, spawn_local};
+use tokio::time::{sleep, timeout};
+
+/// A client, a broker, and a relay between them.
+struct Line {
+    client: TcpStream,
+    broker: TcpStream,
+    local: Rc<Local>,
+    relay: JoinHandle<(Ended, Tally)>,
+}
+
+impl Line {
+    /// All sockets have buffers of about `socket_buffer` bytes where that is given.
+    async fn open(socket_buffer: Option<u32>) -> Self {
+        let (client, accepted) = pair(socket_buffer).await;
+        let (dialled, broker) = pair(socket_buffer).await;
+        let local = local();
+        let relay = Relay::new(
+            accepted,
+            dialled,
+            session(),
+            Tally::default(),
+            local.clone(),
+        );
+        Self {
+            client,
+            broker,
+            local,
+            relay: spawn_local(relay),
+        }
+    }
+}
+
+/// Two ends of a connection.
+async fn pair(socket_buffer: Option<u32>) -> (TcpStream, TcpStream) {
+    let socket = || {
+        let socket = TcpSocket::new_v4().unwrap();
+        if let Some(bytes) = socket_buffer {
+            socket.set_send_buffer_size(bytes).unwrap();
+            socket.set_recv_buffer_size(bytes).unwrap();
+        }
+        socket
+    };
+    let listener: TcpListener = {
+        let socket = socket();
+        socket
+            .bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
+            .unwrap();
+        socket.listen(1).unwrap()
+    };
+    let dialled = socket().connect(listener.local_addr().unwrap());
+    let (dialled, accepted) = tokio::join!(dialled, listener.accept());
+    let (dialled, accepted) = (dialled.unwrap(), accepted.unwrap().0);
+    dialled.set_nodelay(true).unwrap();
+    accepted.set_nodelay(true).unwrap();
+    (dialled, accepted)
+}
+
+/// Runs `test` where relays can be spawned, for a minute at most.
+fn run<F: Future>(test: F) -> F::Output {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let test = async { timeout(Duration::from_secs(60), test).await };
+    LocalSet::new().block_on(&runtime, test).expect("in time")
+}
+
+/// Sends `length` random bytes in random pieces, then the end.
+async fn send(mut to: impl AsyncWriteExt + Unpin, seed: u64, length: usize) {
+    let mut random = Random(seed);
+    let bytes = Random(seed).bytes(1 << 20);
+    let mut sent = 0;
+    while sent < length {
+        let n = (1 + random.up_to(100_000)).min(length - sent);
+        let at = sent % (bytes.len() - 100_000);
+        to.write_all(&bytes[at..at + n]).await.unwrap();
+        sent += n;
+    }
+    to.shutdown().await.unwrap();
+}
+
+/// Receives until the end, and checks that it is what [`send`] sends.
+async fn receive(mut from: impl AsyncReadExt + Unpin, seed: u64, length: usize) {
+    let mut random = Random(seed);
+    let bytes = Random(seed).bytes(1 << 20);
+    let mut piece = vec![0; 100_001];
+    let mut received = 0;
+    while received < length {
+        let n = (1 + random.up_to(100_000)).min(length - received);
+        let at = received % (bytes.len() - 100_000);
+        from.read_exact(&mut piece[..n]).await.unwrap();
+        assert!(
+            piece[..n] == bytes[at..at + n],
+            "wrong bytes before {received}"
+        );
+        received += n;
+    }
+    assert_eq!(from.read(&mut piece).await.unwrap(), 0);
+}
+
+#[test]
+fn a_hundred_megabytes_each_way_arrive_whole_and_in_order_through_tiny_socket_buffers() {
+    const LENGTH: usize = 100_000_000;
+    run(async {
+        let line = Line::open(Some(8 * 1024)).await;
+        let (client_reads, client_writes) = line.client.into_split();
+        let (broker_reads, broker_writes) = line.broker.into_split();
+        tokio::join!(
+            send(client_writes, 1, LENGTH),
+            receive(broker_reads, 1, LENGTH),
+            send(broker_writes, 2, LENGTH),
+            receive(client_reads, 2, LENGTH),
+        );
+        let (ended, tally) = line.relay.await.unwrap();
+        assert!(matches!(ended, Ended::Session(_)));
+        let length = LENGTH as u64;
+        assert_eq!((tally.request, tally.response), (length, length));
+        assert_eq!(line.local.pool.lent(), 0);
+    });
+}
+
+#[test]
+fn a_reset_by_either_side_ends_both() {
+    run(async {
+        for lost in [Side::Client, Side::Broker] {
+            let line = Line::open(None).await;
+            let (resets, mut other) = match lost {
+                Side::Client => (line.client, line.broker),
+                Side::Broker => (line.broker, line.client),
+            };
+            resets.set_zero_linger().unwrap();
+            drop(resets);
+            assert_eq!(
+                other.read(&mut [0; 8]).await.unwrap(),
+                0,
+                "an end, and no reset"
+            );
+            drop(other);
+            let (ended, _) = line.relay.await.unwrap();
+            assert_eq!(ended, Ended::Lost(lost, Loss::Reset));
+        }
+    });
+}
+
+#[test]
+fn requests_before_a_reset_reach_the_broker() {
+    run(async {
+        let mut line = Line::open(None).await;
+        line.broker
+            .write_all(b"an answer that the client does not read")
+            .await
+            .unwrap();
+        sleep(Duration::from_millis(20)).await;
+        line.client.write_all(b"the last request").await.unwrap();
+        // Closing with unread bytes resets.
+        drop(line.client);
+        let mut received = Vec::new();
+        line.broker.read_to_end(&mut received).await.unwrap();
+        assert_eq!(received, b"the last request");
+        drop(line.broker);
+        assert_eq!(
+            line.relay.await.unwrap().0,
+            Ended::Lost(Side::Client, Loss::Reset)
+        );
+    });
+}
+
+#[test]
+fn a_client_that_stops_reading_costs_one_buffer_and_keeps_its_connection() {
+    run(async {
+        let line = Line::open(Some(8 * 1024)).await;
+        let (client_reads, mut client_writes) = line.client.into_split();
+        let (mut broker_reads, broker_writes) = line.broker.into_split();
+        let sender = spawn_local(send(broker_writes, 3, 10_000_000));
+        sleep(Duration::from_millis(200)).await;
+        assert_eq!(line.local.pool.lent(), 1);
+        assert!(!sender.is_finished(), "the broker is held back");
+        // The other direction is as quick as ever.
+        for _ in 0..100 {
+            client_writes.write_all(b"request").await.unwrap();
+            broker_reads.read_exact(&mut [0; 7]).await.unwrap();
+        }
+        assert!(line.local.pool.lent() <= 1);
+        receive(client_reads, 3, 10_000_000).await;
+        sender.await.unwrap();
+        drop((client_writes, broker_reads));
+        line.relay.await.unwrap();
+        assert_eq!(line.local.pool.lent(), 0);
+    });
+}
+
+#[test]
+fn a_hundred_idle_connections_hold_no_buffer() {
+    run(async {
+        let local = local();
+        let mut lines = Vec::new();
+        for _ in 0..100 {
+            let (mut client, accepted) = pair(None).await;
+            let (dialled, mut broker) = pair(None).await;
+            let relay = Relay::new(
+                accepted,
+                dialled,
+                session(),
+                Tally::default(),
+                local.clone(),
+            );
+            let relay = spawn_local(relay);
+            client.write_all(&[1; BUFFER_BYTES]).await.unwrap();
+            broker.read_exact(&mut [0; BUFFER_BYTES]).await.unwrap();
+            lines.push((client, broker, relay));
+        }
+        assert_eq!(local.pool.lent(), 0);
+        for (client, broker, relay) in lines {
+            drop((client, broker));
+            relay.await.unwrap();
+        }
+    });
+}
