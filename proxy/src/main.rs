@@ -11,7 +11,6 @@ mod dial;
 mod drain;
 mod log;
 mod record;
-#[allow(dead_code)]
 mod relay;
 mod shown;
 mod table;

@@ -8,7 +8,7 @@ use super::Meter;
 use super::ended::{Ended, Loss, Side};
 use super::farewell::Farewell;
 use super::lane::{Fault, Io, Lane};
-use super::local::{Local, Member, Phase};
+use super::local::{Local, Member};
 use super::timer::{Clock, Timer};
 use super::wire::Wire;
 use klamp_codec::Direction;
@@ -40,15 +40,15 @@ pub(super) struct Conversation<C, U> {
     farewell: Option<Box<Farewell>>,
 }
 
-/// What this connection has to do with a drain of its thread.
+/// How far a drain has come here.
 #[derive(Clone, Copy)]
 enum Drain {
     /// There is none.
-    Working,
+    Unaware,
     /// The client may go on until it pauses, at the latest until then.
     Until(Instant),
-    /// The session has been told, or the connection began during the drain and is let be.
-    Settled,
+    /// The session has been told.
+    Told,
 }
 
 /// What a deadline is for.
@@ -69,7 +69,7 @@ impl<C: Wire, U: Wire> Conversation<C, U> {
             response: Lane::default(),
             session,
             member: Member::new(shared),
-            drain: Drain::Working,
+            drain: Drain::Unaware,
             timer: Timer::default(),
             lost: None,
             farewell: None,
@@ -78,12 +78,15 @@ impl<C: Wire, U: Wire> Conversation<C, U> {
 
     /// Moves bytes until the connection has ended and both its wires are closed as they should be.
     pub(super) fn poll(&mut self, observer: &mut impl Meter, cx: &mut Context<'_>) -> Poll<Ended> {
-        if self.member.phase() == Phase::Expired {
-            let ended = self.farewell.as_ref().map(|farewell| farewell.ended);
+        if self.member.is_expired() {
+            let ended = self.farewell.as_ref().map(|farewell| farewell.ended());
             return Poll::Ready(ended.unwrap_or(Ended::DrainTimeout));
         }
         let clock = &mut Clock::default();
-        self.notice_drain(clock, cx);
+        self.member.join(cx);
+        if self.member.is_drained() && matches!(self.drain, Drain::Unaware) {
+            self.drain = Drain::Until(clock.now() + DRAIN_GRACE);
+        }
         if self.farewell.is_none()
             && let Poll::Ready(ended) = self.converse(observer, clock, cx)
         {
@@ -92,7 +95,7 @@ impl<C: Wire, U: Wire> Conversation<C, U> {
             let lost = self.lost.map(|(side, _)| side);
             self.farewell = Some(Farewell::new(ended, lost, clock.now()));
         }
-        let ended = self.part(observer, cx);
+        let ended = self.part(observer, clock, cx);
         self.request.rest(self.member.pool());
         self.response.rest(self.member.pool());
         ended
@@ -220,21 +223,18 @@ impl<C: Wire, U: Wire> Conversation<C, U> {
         clock: &mut Clock,
     ) -> Ended {
         let verdict = self.session.lost(side.sends(), clock.now(), observer);
-        verdict.map_or(Ended::Lost(side, loss), Ended::Session)
-    }
-
-    fn notice_drain(&mut self, clock: &mut Clock, cx: &Context<'_>) {
-        let begins = self.member.join(cx);
-        if self.member.phase() == Phase::Draining && matches!(self.drain, Drain::Working) {
-            self.drain = match begins {
-                true => Drain::Settled,
-                false => Drain::Until(clock.now() + DRAIN_GRACE),
-            };
+        match (verdict, self.session.ending()) {
+            (Some(verdict), _) => Ended::Session(verdict),
+            // The verdict has been told before, at the end of what could still be read.
+            (None, ending @ (CloseReason::BrokerAfterAcks0 | CloseReason::BrokerAfterOpaque)) => {
+                Ended::Session(ending)
+            }
+            _ => Ended::Lost(side, loss),
         }
     }
 
     fn tell_drain(&mut self) {
-        self.drain = Drain::Settled;
+        self.drain = Drain::Told;
         self.session.drain();
         self.request.reconsider();
         self.response.reconsider();
@@ -248,7 +248,7 @@ impl<C: Wire, U: Wire> Conversation<C, U> {
         };
         let drain = match self.drain {
             Drain::Until(deadline) => Some((deadline, Due::Drain)),
-            Drain::Working | Drain::Settled => None,
+            Drain::Unaware | Drain::Told => None,
         };
         let request = stalled(&self.request, Direction::Request);
         let response = stalled(&self.response, Direction::Response);
@@ -257,7 +257,12 @@ impl<C: Wire, U: Wire> Conversation<C, U> {
     }
 
     /// Closes both wires, once it is time for that. Ready at once where a close can do no harm.
-    fn part(&mut self, observer: &mut impl Meter, cx: &mut Context<'_>) -> Poll<Ended> {
+    fn part(
+        &mut self,
+        observer: &mut impl Meter,
+        clock: &mut Clock,
+        cx: &mut Context<'_>,
+    ) -> Poll<Ended> {
         let Self {
             client,
             upstream,
@@ -272,18 +277,16 @@ impl<C: Wire, U: Wire> Conversation<C, U> {
             return Poll::Pending;
         };
         let pool = member.pool();
-        let parted = farewell.poll(
-            (client, &mut *response),
-            (upstream, &mut *request),
-            pool,
-            cx,
-        );
+        let io = &mut Io { cx, pool, clock };
+        let parted = farewell.poll((client, &mut *response), (upstream, &mut *request), io);
         tell_moved(request, Direction::Request, observer);
         tell_moved(response, Direction::Response, observer);
-        if parted.is_pending() && timer.poll(farewell.until, cx).is_pending() {
-            return Poll::Pending;
+        match farewell.until() {
+            _ if parted.is_ready() => {}
+            Some(until) if timer.poll(until, cx).is_ready() => {}
+            _ => return Poll::Pending,
         }
-        Poll::Ready(farewell.ended)
+        Poll::Ready(farewell.ended())
     }
 }
 

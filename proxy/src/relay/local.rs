@@ -1,6 +1,6 @@
 //! What the relays of one thread share: buffers, and the word that klamp is shutting down.
 //!
-//! A relay looks at the phase whenever it is polled, which costs a load; the list of wakers is there
+//! A relay looks for that word whenever it is polled, which costs a load; the list of wakers is there
 //! for those that nothing else would wake, and is touched at a connection's start and end only.
 
 use super::pool::{HoldBudget, Pool};
@@ -13,16 +13,10 @@ use std::task::{Context, Waker};
 /// What the relays of one thread share.
 pub(crate) struct Local {
     pub(super) pool: Pool,
-    phase: Cell<Phase>,
+    /// How many drains have begun.
+    drains: Cell<u32>,
+    expired: Cell<bool>,
     members: RefCell<Slab<Waker>>,
-}
-
-/// How far the shutdown of this thread has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
-    Working,
-    Draining,
-    Expired,
 }
 
 impl Local {
@@ -30,7 +24,8 @@ impl Local {
     pub(crate) fn new(budget: Arc<HoldBudget>) -> Rc<Self> {
         Rc::new(Self {
             pool: Pool::new(budget),
-            phase: Cell::new(Phase::Working),
+            drains: Cell::new(0),
+            expired: Cell::new(false),
             members: RefCell::default(),
         })
     }
@@ -38,21 +33,21 @@ impl Local {
     /// Tells every relay that is at work on this thread to end as soon as it can without harm: what
     /// is on its way to the broker goes first, answers in flight are waited for.
     ///
-    /// Connections that begin later work as ever, until [`expire`](Self::expire): whoever lets them
-    /// in during a drain (an application's own shutdown may need one) wants them served.
+    /// Those that begin later work as ever, until the next drain: whoever still lets them in wants
+    /// them served (an application's own shutdown may need a connection).
     pub(crate) fn drain(&self) {
-        if self.phase.get() == Phase::Working {
-            self.enter(Phase::Draining);
-        }
+        self.drains.set(self.drains.get() + 1);
+        self.wake_all();
     }
 
-    /// Ends every relay of this thread at once, as [`Ended::DrainTimeout`](super::Ended).
+    /// Ends every relay of this thread at once, as [`Ended::DrainTimeout`](super::Ended), those to
+    /// come included.
     pub(crate) fn expire(&self) {
-        self.enter(Phase::Expired);
+        self.expired.set(true);
+        self.wake_all();
     }
 
-    fn enter(&self, phase: Phase) {
-        self.phase.set(phase);
+    fn wake_all(&self) {
         for (_, waker) in self.members.borrow().iter() {
             waker.wake_by_ref();
         }
@@ -62,37 +57,48 @@ impl Local {
 /// A relay's part in what its thread shares.
 pub(super) struct Member {
     local: Rc<Local>,
-    key: Option<usize>,
+    joined: Option<Joined>,
+}
+
+struct Joined {
+    waker: usize,
+    drains: u32,
 }
 
 impl Member {
     pub(super) fn new(local: Rc<Local>) -> Self {
-        Self { local, key: None }
+        Self {
+            local,
+            joined: None,
+        }
     }
 
     pub(super) fn pool(&self) -> &Pool {
         &self.local.pool
     }
 
-    pub(super) fn phase(&self) -> Phase {
-        self.local.phase.get()
+    /// From the first call on, drains concern this relay, and wake the task behind `cx`.
+    pub(super) fn join(&mut self, cx: &Context<'_>) {
+        self.joined.get_or_insert_with(|| Joined {
+            waker: (self.local.members.borrow_mut()).insert(cx.waker().clone()),
+            drains: self.local.drains.get(),
+        });
     }
 
-    /// From the first call on, a change of phase wakes the task behind `cx`. Whether this was it.
-    pub(super) fn join(&mut self, cx: &Context<'_>) -> bool {
-        let first = self.key.is_none();
-        if first {
-            let waker = cx.waker().clone();
-            self.key = Some(self.local.members.borrow_mut().insert(waker));
-        }
-        first
+    pub(super) fn is_drained(&self) -> bool {
+        let drains = self.local.drains.get();
+        (self.joined.as_ref()).is_some_and(|joined| joined.drains < drains)
+    }
+
+    pub(super) fn is_expired(&self) -> bool {
+        self.local.expired.get()
     }
 }
 
 impl Drop for Member {
     fn drop(&mut self) {
-        if let Some(key) = self.key {
-            self.local.members.borrow_mut().remove(key);
+        if let Some(joined) = &self.joined {
+            self.local.members.borrow_mut().remove(joined.waker);
         }
     }
 }

@@ -22,7 +22,6 @@ mod wire;
 
 pub(crate) use ended::Ended;
 pub(crate) use local::Local;
-#[allow(unused_imports)] // until the workers make one
 pub(crate) use pool::HoldBudget;
 pub(crate) use wire::Wire;
 

@@ -51,6 +51,35 @@ fn session() -> Session {
     }))
 }
 
+/// A client that opens with this is relayed unseen: what follows may be anything.
+const UNSEEN: &[u8] = b"GET ";
+
+/// FindCoordinator v0, for the group "g": a request that expects an answer.
+fn request(id: i32) -> Vec<u8> {
+    framed(&[&[0, 10, 0, 0], &id.to_be_bytes(), &[0, 1, b'c', 0, 1, b'g']])
+}
+
+/// An answer to it: ILLEGAL_GENERATION, or whatever is read in it.
+fn answer(id: i32) -> Vec<u8> {
+    framed(&[&id.to_be_bytes(), &[0, 22, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]])
+}
+
+/// Produce v3 with acks=0, to no partition: nobody answers it.
+fn produce_acks0(id: i32) -> Vec<u8> {
+    let head: &[u8] = &[0, 0, 0, 3];
+    framed(&[
+        head,
+        &id.to_be_bytes(),
+        &[0, 1, b'c', 255, 255, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0],
+    ])
+}
+
+fn framed(parts: &[&[u8]]) -> Vec<u8> {
+    let body = parts.concat();
+    let length = i32::try_from(body.len()).unwrap();
+    [&length.to_be_bytes()[..], &body].concat()
+}
+
 /// Random numbers that are the same in every run (xorshift64*).
 struct Random(u64);
 
