@@ -111,22 +111,13 @@ fn work(inbox: UnboundedReceiver<Order>, service: Arc<Service>) {
 
 fn follow(runtime: &LocalRuntime, mut inbox: UnboundedReceiver<Order>, service: &Arc<Service>) {
     let shard = service.watch.metrics.shard();
-    let mut local = Local::new(service.budget.clone());
-    // Drained, with connections that may still be at work.
-    let mut drained = Vec::new();
+    let local = Local::new(service.budget.clone());
     runtime.block_on(async {
         while let Some(order) = inbox.recv().await {
             match order {
                 Order::Adopt(arrival) => adopt(arrival, service, &shard, &local),
-                Order::Drain => {
-                    local.drain();
-                    drained.push(local);
-                    local = Local::new(service.budget.clone());
-                }
-                Order::Expire => drained
-                    .iter()
-                    .chain([&local])
-                    .for_each(|local| local.expire()),
+                Order::Drain => local.drain(),
+                Order::Expire => local.expire(),
             }
         }
     });

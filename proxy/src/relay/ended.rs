@@ -16,8 +16,6 @@ pub(crate) enum Ended {
     DialFailed,
     /// More connections than `--max-connections`.
     Limit,
-    /// Refused since klamp is draining.
-    Refused,
     /// Still open when the drain timeout was over.
     DrainTimeout,
     /// All connections together hold as many bytes as the process may.
@@ -97,7 +95,6 @@ impl Ended {
             Self::Lost(Side::Broker, Loss::Other(_)) => "broker_error",
             Self::DialFailed => "dial_failed",
             Self::Limit => "limit",
-            Self::Refused => "refused",
             Self::DrainTimeout => "drain_timeout",
             Self::HoldBudget => "hold_budget",
             Self::Broken => "internal",
