@@ -229,7 +229,8 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    fn take(load: &Arc<AtomicUsize>, vacated: &Arc<Notify>) -> Self {
+    /// Takes one more of `load`; `vacated` is told when the last one is given back.
+    pub(crate) fn take(load: &Arc<AtomicUsize>, vacated: &Arc<Notify>) -> Self {
         load.fetch_add(1, Ordering::Relaxed);
         Self {
             load: load.clone(),

@@ -28,7 +28,7 @@ pub(super) fn text(broker: &str, kafka_schema: &str, answer: &Answer) -> String 
     }
     for BrokenPromise { api_key, finalized } in table.broken_promises() {
         line(format!(
-            "trouble: {api_key} is hidden, but with {} at level {} clients rely on it",
+            "trouble: with {} at level {} clients rely on {api_key}, which `--clamp encode` hides",
             finalized.feature, finalized.level
         ));
     }
@@ -124,7 +124,7 @@ mod tests {
         for line in [
             "broker:9092 offers 4 keys: 1 with versions ahead of klamp's, 2 unknown to klamp;",
             "finalized: streams.version at level 1",
-            "trouble: 88 is hidden, but with streams.version at level 1 clients rely on it",
+            "trouble: with streams.version at level 1 clients rely on 88, which",
             "schemas are as of 4.1",
         ] {
             assert!(text.contains(line), "{line:?} is not in\n{text}");
