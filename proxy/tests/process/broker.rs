@@ -67,6 +67,13 @@ pub(crate) struct Request {
     pub(crate) correlation_id: [u8; 4],
 }
 
+impl Request {
+    /// Answers a request of [`crate::client::ask`]: no error, no groups.
+    pub(crate) fn answer(&self, stream: &TcpStream) {
+        write_frame(stream, &[&self.correlation_id, &[0; 6]]);
+    }
+}
+
 /// Reads one request; `None` at the end of the stream.
 pub(crate) fn read_request(stream: &TcpStream) -> Option<Request> {
     let frame = read_frame(stream)?;

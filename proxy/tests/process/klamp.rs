@@ -98,6 +98,11 @@ impl Klamp {
         line.expect("klamp neither said what is waited for nor ended")
     }
 
+    /// The process's id.
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.process), signal).unwrap();
     }

@@ -4,6 +4,8 @@
 mod broker;
 mod client;
 mod dialling;
+mod draining;
 mod klamp;
+mod relaying;
 mod start;
 mod versions;
