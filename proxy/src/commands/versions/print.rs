@@ -33,7 +33,7 @@ pub(super) fn text(broker: &str, kafka_schema: &str, answer: &Answer) -> String 
         ));
     }
     line(format!(
-        "klamp {}, whose schemas are {kafka_schema}",
+        "klamp {}, with the schemas of Kafka {kafka_schema}",
         env!("CARGO_PKG_VERSION")
     ));
     text
@@ -118,14 +118,14 @@ mod tests {
 
     #[test]
     fn people_get_a_line_for_each_key_and_what_it_comes_to() {
-        let text = text("broker:9092", "as of 4.1", &answer());
+        let text = text("broker:9092", "4.1", &answer());
         let vendor = text.lines().find(|line| line.starts_with("10000"));
         assert!(vendor.unwrap().contains("0..=1"), "{text}");
         for line in [
             "broker:9092 offers 4 keys: 1 with versions ahead of klamp's, 2 unknown to klamp;",
             "finalized: streams.version at level 1",
             "trouble: with streams.version at level 1 clients rely on 88, which",
-            "schemas are as of 4.1",
+            "schemas of Kafka 4.1",
         ] {
             assert!(text.contains(line), "{line:?} is not in\n{text}");
         }
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn scripts_get_the_same_as_numbers() {
-        let json = json("broker:9092", "as of 4.1", &answer());
+        let json = json("broker:9092", "4.1", &answer());
         let json: serde_json::Value = serde_json::from_str(&json).unwrap();
         assert_eq!(json["broker"], "broker:9092");
         assert_eq!(json["answered_in_version"], 4);
