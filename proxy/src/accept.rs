@@ -246,3 +246,26 @@ impl Drop for Place {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_a_second() {
+        let mut back_off = BackOff::default();
+        let pauses: Vec<_> = (0..9).map(|_| back_off.next().as_millis()).collect();
+        assert_eq!(pauses, [10, 20, 40, 80, 160, 320, 640, 1000, 1000]);
+    }
+
+    #[test]
+    fn only_trouble_of_our_own_pauses_the_accepting() {
+        let of_one = |errno: Errno| concerns_one_connection(&errno.into());
+        for errno in [Errno::CONNABORTED, Errno::PROTO, Errno::HOSTUNREACH] {
+            assert!(of_one(errno), "{errno}");
+        }
+        for errno in [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM] {
+            assert!(!of_one(errno), "{errno}");
+        }
+    }
+}

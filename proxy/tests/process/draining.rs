@@ -98,6 +98,7 @@ fn those_who_came_late_are_drained_shortly_before_the_timeout() {
     exchange(&late, 1);
     assert!(is_closed(&late));
     assert!(started.elapsed() >= Duration::from_secs(1));
+    drop(late);
     klamp.wait_for("no connection is left");
     assert_eq!(klamp.terminate(), Some(0));
 }

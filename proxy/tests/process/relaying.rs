@@ -84,9 +84,14 @@ fn a_process_without_descriptors_lives_and_accepts_again_when_it_has_some() {
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", &run, env!("CARGO_BIN_EXE_klamp")]);
     let klamp = Klamp::spawn(shell);
-    // Each takes two descriptors while its broker is dialled.
+    // Each takes two descriptors while its broker is dialled. Whether it is an accept or a dial that
+    // finds none left is a matter of luck.
     let crowd: Vec<_> = (0..30).map(|_| connect(klamp.listen())).collect();
-    klamp.wait_for("cannot accept connections");
+    while !klamp
+        .next_line()
+        .to_string()
+        .contains("Too many open files")
+    {}
     drop(crowd);
     let started = Instant::now();
     assert!(is_closed(&connect(klamp.listens()[1])));
