@@ -1,0 +1,85 @@
+//! How values are written on the command line: sizes, times and words as people write them.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use std::time::Duration;
+
+/// A time limit that can be switched off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TimeLimit(pub(super) Option<Duration>);
+
+pub(super) fn time_limit(text: &str) -> Result<TimeLimit, String> {
+    if text == "off" {
+        return Ok(TimeLimit(None));
+    }
+    positive_time(text)
+        .map(|time| TimeLimit(Some(time)))
+        .map_err(|error| format!("{error}, or `off`"))
+}
+
+pub(super) fn positive_time(text: &str) -> Result<Duration, String> {
+    match time(text)? {
+        Duration::ZERO => Err("expected more than no time at all".to_owned()),
+        time => Ok(time),
+    }
+}
+
+/// Up to a year, so that no deadline overflows a clock.
+pub(super) fn time(text: &str) -> Result<Duration, String> {
+    const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+    match humantime::parse_duration(text) {
+        Ok(time) if time <= YEAR => Ok(time),
+        Ok(_) => Err("expected a year at most".to_owned()),
+        Err(_) => Err("expected a time with its unit, as in 500ms, 10s or 1h 30m".to_owned()),
+    }
+}
+
+/// From a byte to what a frame's length can say.
+pub(super) fn request_bytes(text: &str) -> Result<u32, String> {
+    let size: bytesize::ByteSize = text
+        .parse()
+        .map_err(|_| "expected a size, as in 104857600, 100MiB or 100MB".to_owned())?;
+    match u32::try_from(size.as_u64()) {
+        Ok(bytes) if bytes > 0 && i32::try_from(bytes).is_ok() => Ok(bytes),
+        // The length of a frame is an int32, so that 2GiB itself is one byte too many.
+        Ok(bytes) if bytes == 1 << 31 => Ok(i32::MAX as u32),
+        _ => Err("expected at least 1 byte and at most 2GiB".to_owned()),
+    }
+}
+
+/// A parser for a few words, each with its value.
+pub(super) fn one_of<T: Copy + Send + Sync + 'static, const N: usize>(
+    words: [(&'static str, T); N],
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(words.map(|(word, _)| word)).try_map(move |given| {
+        let value = words.iter().find(|(word, _)| *word == given);
+        value.map(|(_, value)| *value).ok_or("not one of the words")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_times_are_given_as_people_write_them() {
+        assert_eq!(request_bytes("100MiB"), Ok(104_857_600));
+        assert_eq!(request_bytes("100MB"), Ok(100_000_000));
+        assert_eq!(request_bytes("512"), Ok(512));
+        assert_eq!(request_bytes("2GiB"), Ok(i32::MAX as u32));
+        assert_eq!(time("1h 30m"), Ok(Duration::from_secs(5400)));
+        assert_eq!(time_limit("off"), Ok(TimeLimit(None)));
+        let half_a_second = TimeLimit(Some(Duration::from_millis(500)));
+        assert_eq!(time_limit("500ms"), Ok(half_a_second));
+    }
+
+    #[test]
+    fn sizes_and_times_that_make_no_sense_are_refused() {
+        for size in ["0", "-1", "3GiB", "16EiB", "many", ""] {
+            assert!(request_bytes(size).is_err(), "{size}");
+        }
+        for limit in ["0s", "10", "never", "-1s", "300years", ""] {
+            assert!(time_limit(limit).is_err(), "{limit}");
+        }
+        assert_eq!(time("0s"), Ok(Duration::ZERO));
+    }
+}
