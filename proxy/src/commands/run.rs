@@ -11,7 +11,7 @@ use crate::log;
 use crate::record::{self, Watch};
 use crate::relay::HoldBudget;
 use crate::worker::{Service, Worker};
-use klamp_codec::session::Policy;
+use klamp_codec::session::{Clamp, Policy};
 use klamp_codec::versions::TableStore;
 use klamp_metrics::Metrics;
 use std::io;
@@ -79,7 +79,10 @@ async fn serve(config: Config) -> Result<(), Trouble> {
     info!(
         version = watch_for.version,
         kafka_schema = watch_for.kafka_schema,
-        clamp = ?config.clamp,
+        clamp = match config.clamp {
+            Clamp::Encode => "encode",
+            Clamp::Off => "off",
+        },
         threads = config.threads,
         max_connections = config.max_connections,
         "klamp starts"

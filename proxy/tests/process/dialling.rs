@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 #[test]
 fn a_client_is_closed_at_once_when_its_broker_refuses_and_the_cause_is_logged() {
     let (upstream, _kept) = closed();
-    let klamp = Klamp::before(&[&upstream], &[]);
+    let klamp = Klamp::before(&[&upstream], &["--admin=127.0.0.1:0"]);
     let client = connect(klamp.listen());
     assert!(is_closed(&client));
     let line = klamp.wait_for("cannot reach the broker");
@@ -17,6 +17,14 @@ fn a_client_is_closed_at_once_when_its_broker_refuses_and_the_cause_is_logged() 
     assert_eq!(line["client"], client.local_addr().unwrap().to_string());
     let cause = line["cause"].as_str().unwrap();
     assert!(cause.contains("refused"), "{cause}");
+    for line in [
+        format!("klamp_dials_total{{result=\"refused\",upstream=\"{upstream}\"}} 1"),
+        format!("klamp_upstream_up{{upstream=\"{upstream}\"}} 0"),
+        "klamp_connections_closed_total{reason=\"dial_failed\"} 1".to_owned(),
+        "klamp_connections_active 0".to_owned(),
+    ] {
+        klamp.wait_for_metric(&line);
+    }
     assert_eq!(klamp.terminate(), Some(0));
 }
 
@@ -91,13 +99,20 @@ fn a_flood_of_failures_is_logged_now_and_then_and_the_rest_is_counted() {
 #[test]
 fn over_the_limit_a_connection_is_closed_at_once_and_room_is_made_by_leaving() {
     let (upstream, _kept) = silent();
-    let limits = ["--max-connections=2", "--dial-timeout=1h"];
+    let limits = [
+        "--max-connections=2",
+        "--dial-timeout=1h",
+        "--admin=127.0.0.1:0",
+    ];
     let klamp = Klamp::before(&[&upstream], &limits);
     let first = connect(klamp.listen());
     let second = connect(klamp.listen());
     assert!(is_closed(&connect(klamp.listen())));
     let line = klamp.wait_for("closed at once");
     assert_eq!(line["limit"], 2);
+    klamp.wait_for_metric("klamp_connections_closed_total{reason=\"limit\"} 1");
+    klamp.wait_for_metric("klamp_connections_active 2");
+    klamp.wait_for_metric("klamp_connections_limit 2");
 
     drop(first);
     let is_let_in = || {

@@ -148,3 +148,23 @@ fn a_second_signal_ends_the_wait() {
     assert_eq!(klamp.wait_for("connections are cut")["cut"], 1);
     assert_eq!(klamp.terminate(), Some(0));
 }
+
+#[test]
+fn probes_are_told_at_once_and_served_to_the_end() {
+    let broker = Hesitant::new();
+    let args = ["--drain-timeout=1h", "--admin=127.0.0.1:0"];
+    let klamp = Klamp::before(&[&broker.address], &args);
+    assert_eq!(klamp.page("/readyz").0, 200);
+    let client = connect(klamp.listen());
+    ask(&client, 7);
+    let (stream, request) = broker.request();
+    klamp.signal(Signal::TERM);
+    klamp.wait_for("draining");
+    assert_eq!(klamp.page("/readyz").0, 503);
+    assert_eq!(klamp.page("/livez").0, 200);
+    klamp.wait_for_metric("klamp_connections_active 1");
+    request.answer(&stream);
+    assert_eq!(read_answer(&client), Some(7));
+    drop(client);
+    assert_eq!(klamp.terminate(), Some(0));
+}

@@ -5,8 +5,8 @@
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -31,6 +31,7 @@ pub(crate) struct Klamp {
     process: Child,
     log: Receiver<Value>,
     listens: Vec<SocketAddr>,
+    admin: Option<SocketAddr>,
 }
 
 impl Klamp {
@@ -61,11 +62,13 @@ impl Klamp {
             process,
             log,
             listens: Vec::new(),
+            admin: None,
         };
         loop {
             let line = klamp.next_line();
             match line["message"].as_str() {
                 Some("listening") => klamp.listens.push(address(&line)),
+                Some("pages for probes and Prometheus") => klamp.admin = Some(address(&line)),
                 Some("ready") => return klamp,
                 _ => {}
             }
@@ -80,6 +83,31 @@ impl Klamp {
     /// The addresses of all listeners, in the order given.
     pub(crate) fn listens(&self) -> &[SocketAddr] {
         &self.listens
+    }
+
+    /// What `--admin` serves at `path`: the status and the page.
+    pub(crate) fn page(&self, path: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(self.admin.unwrap()).unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: klamp\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, page) = answer.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap();
+        (status.parse().unwrap(), page.to_owned())
+    }
+
+    /// Waits until `/metrics` has this line.
+    pub(crate) fn wait_for_metric(&self, line: &str) {
+        let started = Instant::now();
+        loop {
+            let (_, page) = self.page("/metrics");
+            if page.lines().any(|is| is == line) {
+                return;
+            }
+            assert!(started.elapsed() < PATIENCE, "{line:?} is not in\n{page}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// Waits for a log line whose message contains `part`.
