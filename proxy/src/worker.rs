@@ -44,9 +44,10 @@ pub(crate) struct Service {
 pub(crate) enum Order {
     /// Serve this connection.
     Adopt(Arrival),
-    /// End the connections there are now as soon as that does no harm; serve later ones as ever.
+    /// End the connections there are now as soon as that does no harm; serve later ones as ever,
+    /// until the next such order.
     Drain,
-    /// End the connections there are now at once.
+    /// End all connections at once.
     Expire,
 }
 
