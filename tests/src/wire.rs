@@ -32,6 +32,17 @@ pub fn bare_request(
     frame(&payload)
 }
 
+/// A request's header with empty tagged fields (version 2), then `body`, framed.
+pub fn flexible_request(
+    key: i16,
+    version: i16,
+    correlation_id: i32,
+    client: &str,
+    body: &[u8],
+) -> Vec<u8> {
+    bare_request(key, version, correlation_id, client, &[&[0], body].concat())
+}
+
 /// A request as `kafka-protocol` encodes it, framed.
 ///
 /// # Panics
