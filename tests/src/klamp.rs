@@ -147,7 +147,7 @@ impl Klamp {
     /// If the page is not there.
     #[track_caller]
     pub fn debug_page(&self, path: &str) -> Value {
-        let (status, body) = scrape::get(self.debug, path);
+        let (status, body) = scrape::get(self.debug, &format!("{path}?format=json"));
         assert_eq!(status, 200, "{path}: {body}");
         serde_json::from_str(&body).unwrap_or_else(|e| panic!("{path}: {e}: {body}"))
     }
@@ -179,6 +179,18 @@ impl Klamp {
             })
         };
         self.log().into_iter().filter(fits).collect()
+    }
+
+    /// Waits for a line of the log that has these fields with these values; lines are written a
+    /// moment after what they tell of. Returns all such lines.
+    ///
+    /// # Panics
+    /// If none comes.
+    #[track_caller]
+    pub fn logged(&self, fields: &[(&str, &str)]) -> Vec<Value> {
+        wait::until(PATIENCE, &format!("a line with {fields:?}"), || {
+            Some(self.log_lines(fields)).filter(|lines| !lines.is_empty())
+        })
     }
 
     /// Ends it as an operator does (SIGTERM) and checks that it says goodbye properly.

@@ -5,6 +5,7 @@
 //! FindCoordinator name the address where clients are to come (klamp's), and it swaps error codes in
 //! Produce answers for numbers that no library knows. The trap: an unknown code must never reach the
 //! `rdkafka` crate, whose error type is an enum over C's numbers; read such answers with [`Client`].
+//! And the mock cluster answers Produce even where acks is 0, as no broker does.
 //!
 //! [`Client`]: crate::peer::Client
 

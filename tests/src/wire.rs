@@ -87,10 +87,11 @@ pub fn response<R: Request>(version: i16, correlation_id: i32, body: &R::Respons
     frame(&payload)
 }
 
-/// The correlation id and the body of a response's payload. `R` is the request that it answers.
+/// The correlation id and the body of a response's payload. `R` is the request that it answers. Bytes
+/// after it are ignored, as Kafka's clients do; librdkafka's mock cluster leaves some.
 ///
 /// # Panics
-/// If it cannot be decoded to its last byte.
+/// If it cannot be decoded.
 #[track_caller]
 pub fn read_response<R: Request>(version: i16, payload: &[u8]) -> (i32, R::Response) {
     let mut bytes = Bytes::copy_from_slice(payload);
@@ -102,12 +103,6 @@ pub fn read_response<R: Request>(version: i16, payload: &[u8]) -> (i32, R::Respo
             R::KEY
         )
     });
-    assert!(
-        bytes.is_empty(),
-        "{} bytes after the answer to key {}",
-        bytes.len(),
-        R::KEY
-    );
     (header.correlation_id, body)
 }
 
