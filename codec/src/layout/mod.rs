@@ -6,6 +6,8 @@ mod reading;
 mod roles;
 mod seed;
 mod table;
+#[cfg(test)]
+mod tests;
 mod walker;
 
 pub use event::{Event, Progress, Value, WalkError};
