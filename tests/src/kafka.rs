@@ -7,11 +7,10 @@
 
 use crate::peer::Client;
 use crate::process::Process;
+use crate::records::topic_name;
 use crate::{java, place, wait};
-use kafka_protocol::messages::TopicName;
 use kafka_protocol::messages::create_topics_request::{CreatableTopic, CreateTopicsRequest};
 use kafka_protocol::messages::metadata_request::{MetadataRequest, MetadataRequestTopic};
-use kafka_protocol::protocol::StrBytes;
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -118,13 +117,27 @@ impl Kafka {
         &self.brokers[0]
     }
 
-    /// Creates a topic, past klamp, and waits until each partition has a leader.
+    /// Stops a broker as an operator does: its partitions move to others first.
+    ///
+    /// # Panics
+    /// If it does not end in time.
+    pub fn stop_broker(&mut self, node_id: i32) {
+        let broker = self
+            .brokers
+            .iter_mut()
+            .find(|broker| broker.node_id == node_id);
+        broker.expect("there is such a broker").stop();
+    }
+
+    /// Creates a topic, past klamp, and waits until each partition has a leader. Every broker has a
+    /// replica of each partition.
     ///
     /// # Panics
     /// If the broker refuses.
     #[track_caller]
     pub fn create_topic(&self, name: &str, partitions: i32) {
-        let topic = TopicName(StrBytes::from_string(name.to_owned()));
+        let topic = topic_name(name);
+        let replicas = i16::try_from(self.brokers.len()).expect("tests make small clusters");
         let mut client = Client::connect(self.broker().direct);
         let request = CreateTopicsRequest::default()
             .with_timeout_ms(30_000)
@@ -132,7 +145,7 @@ impl Kafka {
                 CreatableTopic::default()
                     .with_name(topic.clone())
                     .with_num_partitions(partitions)
-                    .with_replication_factor(1),
+                    .with_replication_factor(replicas),
             ]);
         let response = client.call(5, &request);
         assert_eq!(
@@ -263,11 +276,7 @@ share.coordinator.state.topic.min.isr=1
             .unwrap_or_default()
     }
 
-    /// Asks it to end and waits for it.
-    ///
-    /// # Panics
-    /// If it does not end in time.
-    pub fn stop(&mut self) {
+    fn stop(&mut self) {
         if let Some(mut process) = self.process.take() {
             process.stop(PATIENCE);
         }
