@@ -111,6 +111,50 @@ pub fn same_under_any_interleaving(policy: &Arc<Policy>, conversation: &Conversa
     wanted
 }
 
+/// One more run of a script, cut and shown by chance, which must give the trace that is wanted.
+pub fn same_again(
+    policy: &Arc<Policy>,
+    wanted: &Trace,
+    script: &Script,
+    rng: &mut fastrand::Rng,
+    what: &str,
+) {
+    let cut = script.cut(|_, len| random_cuts(rng, len));
+    run_again(policy, wanted, &cut, random_style(rng), &|| what.to_owned());
+}
+
+/// Like [`same_again`] for scripts that break causality. Where the session closes, an answer that came
+/// before its request may have been judged earlier or later among the requests: then one run's trace may
+/// go on where the other's has ended.
+pub fn compatible_again(
+    policy: &Arc<Policy>,
+    wanted: &Trace,
+    script: &Script,
+    rng: &mut fastrand::Rng,
+    what: &str,
+) {
+    if !matches!(wanted.end, End::Closed(_)) {
+        return same_again(policy, wanted, script, rng, what);
+    }
+    let cut = script.cut(|_, len| random_cuts(rng, len));
+    let style = random_style(rng);
+    let how = || format!("{what}, {style:?}");
+    let found = run_telling(policy, &cut, style.clone(), &how);
+    assert_eq!(wanted.end, found.end, "{}: the end", how());
+    for direction in [Direction::Request, Direction::Response] {
+        let (one, two) = (wanted.side(direction), found.side(direction));
+        let seen = one.seen.iter().zip(&two.seen).all(|(a, b)| a == b);
+        let output = one.output.iter().zip(&two.output).all(|(a, b)| a == b);
+        assert!(seen && output, "{}: {direction:?} differs", how());
+    }
+}
+
+/// One more run of a script, cut and shown by chance, which must keep the contract, whatever comes of it.
+pub fn harmless_again(policy: &Arc<Policy>, script: &Script, rng: &mut fastrand::Rng, what: &str) {
+    let cut = script.cut(|_, len| random_cuts(rng, len));
+    run_telling(policy, &cut, random_style(rng), &|| what.to_owned());
+}
+
 /// Any style, from a seed.
 pub fn random_style(rng: &mut fastrand::Rng) -> Style {
     Style {
@@ -201,8 +245,7 @@ fn run(policy: &Arc<Policy>, script: &Script, style: Style) -> Trace {
     relay.trace()
 }
 
-/// One more run of a script, which must give the trace that is wanted. Tells how it was made if the relay
-/// finds a breach of contract half way.
+/// One more run of a script, which must give the trace that is wanted.
 fn run_again(
     policy: &Arc<Policy>,
     wanted: &Trace,
@@ -211,6 +254,21 @@ fn run_again(
     how: &dyn Fn() -> String,
 ) {
     let how = || format!("{}, {style:?}", how());
+    let found = run_telling(policy, script, style.clone(), &how);
+    if style.greedy && matches!(wanted.end, End::Closed(_)) {
+        assert_eq!(wanted.end, found.end, "{}: the end", how());
+    } else {
+        assert_same(wanted, &found, &how);
+    }
+}
+
+/// A run that tells how it was made if the relay finds a breach of contract half way.
+fn run_telling(
+    policy: &Arc<Policy>,
+    script: &Script,
+    style: Style,
+    how: &dyn Fn() -> String,
+) -> Trace {
     struct Tell<'a>(&'a dyn Fn() -> String);
     impl Drop for Tell<'_> {
         fn drop(&mut self) {
@@ -219,13 +277,8 @@ fn run_again(
             }
         }
     }
-    let _tell = Tell(&how);
-    let found = run(policy, script, style.clone());
-    if style.greedy && matches!(wanted.end, End::Closed(_)) {
-        assert_eq!(wanted.end, found.end, "the end");
-    } else {
-        assert_same(wanted, &found, &how);
-    }
+    let _tell = Tell(how);
+    run(policy, script, style)
 }
 
 fn styles() -> Vec<Style> {

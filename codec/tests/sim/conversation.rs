@@ -43,6 +43,11 @@ impl Conversation {
         self
     }
 
+    /// Whether the client ever waits.
+    pub fn has_waits(&self) -> bool {
+        !self.waits.is_empty()
+    }
+
     /// When all is said both close, the client first.
     #[must_use]
     pub fn end(mut self) -> Self {

@@ -13,6 +13,7 @@
     reason = "each test file compiles the harness anew and uses a part of it"
 )]
 
+pub mod chance;
 pub mod check;
 pub mod conversation;
 pub mod frames;

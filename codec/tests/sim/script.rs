@@ -134,6 +134,13 @@ impl Script {
         }
     }
 
+    /// The same life, with one event changed.
+    #[must_use]
+    pub fn with(mut self, which: usize, change: impl FnOnce(&mut Act)) -> Self {
+        change(&mut self.events[which].1);
+        self
+    }
+
     /// The same life, with neighbouring bytes of one direction and one moment arriving at once.
     #[must_use]
     pub fn joined(&self) -> Self {

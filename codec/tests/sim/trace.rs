@@ -193,21 +193,25 @@ impl Side {
             .collect()
     }
 
-    /// Every (correlation id, error code, count), sorted: codes within a frame have no order.
+    /// Every (correlation id, error code, count), sorted; a frame's count of a code may be told in parts.
     pub fn errors(&self) -> Vec<(i32, i16, u32)> {
-        let mut all: Vec<_> = self
-            .what()
-            .filter_map(|seen| match seen {
-                Seen::Errors {
-                    exchange,
-                    code,
-                    count,
-                } => Some((exchange.correlation_id.0, code.0, *count)),
-                _ => None,
-            })
-            .collect();
-        all.sort_unstable();
-        all
+        let mut counts = std::collections::BTreeMap::new();
+        for seen in self.what() {
+            if let Seen::Errors {
+                exchange,
+                code,
+                count,
+            } = seen
+            {
+                *counts
+                    .entry((exchange.correlation_id.0, code.0))
+                    .or_default() += count;
+            }
+        }
+        counts
+            .into_iter()
+            .map(|((id, code), count)| (id, code, count))
+            .collect()
     }
 
     /// Every (correlation id, reason) of frames that nobody here read.
