@@ -5,6 +5,7 @@ mod event;
 mod reading;
 mod roles;
 mod seed;
+mod state;
 mod table;
 #[cfg(test)]
 mod tests;

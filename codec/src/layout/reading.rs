@@ -4,53 +4,10 @@
 //! last, so where the walk stands must stay in registers.
 
 use super::cursor::{Cursor, Halt};
+use super::state::{Bytes, Level, Region};
 use super::table::{Length, Op, Tag};
 use super::walker::Walker;
 use super::{Event, Role, Value, WalkError};
-
-/// A struct being read, an element of an array, or the content of a tagged field.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Level {
-    /// The next op.
-    op: u16,
-    /// The first op, at which the next element begins.
-    first: u16,
-    /// How many more elements follow this one.
-    more: u32,
-    /// Tagged fields still to be read and one more; 0 while their number is not known.
-    tags: u32,
-    /// Where the message ends, or the innermost tagged field.
-    pub(super) limit: u32,
-    /// The role of the array.
-    role: Option<Role>,
-    /// Whether it is the content of a tagged field, and so must end at its limit.
-    tag: bool,
-}
-
-/// What is left of a field that the input was too short for.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Region {
-    /// Nothing: the next op is to be read.
-    None,
-    /// So many bytes without interest; not 0.
-    Skip(u32),
-    /// A string or bytes with a role.
-    Bytes(Bytes),
-    /// The message has been read.
-    Done,
-}
-
-/// A string or bytes with a role.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Bytes {
-    role: Role,
-    /// Bytes of its length.
-    width: u8,
-    /// Offset of its first byte.
-    at: u32,
-    /// Bytes still to be told.
-    left: u32,
-}
 
 /// A walker at work on one input.
 pub(super) struct Reading<'w, 'a> {
@@ -392,35 +349,5 @@ impl<'w, 'a> Reading<'w, 'a> {
     fn tell_prefix(&self, role: Role, from: u32, value: Value<'_>, on: &mut impl FnMut(Event<'_>)) {
         let at = self.cursor.at();
         on(Event::new(role, at, at.wrapping_sub(from), value));
-    }
-}
-
-impl Level {
-    /// A struct that is read once.
-    #[inline(always)]
-    pub(super) fn once(first: u16, limit: u32) -> Self {
-        Self {
-            op: first,
-            first,
-            more: 0,
-            tags: 0,
-            limit,
-            role: None,
-            tag: false,
-        }
-    }
-
-    #[inline(always)]
-    fn next_op(&mut self) {
-        self.op = self.op.wrapping_add(1);
-    }
-
-    /// Fails unless `n` bytes from `at` on are within the limit.
-    #[inline(always)]
-    fn holds(&self, at: u32, n: u32) -> Result<(), WalkError> {
-        if n > self.limit.saturating_sub(at) {
-            return Err(WalkError::Short { at });
-        }
-        Ok(())
     }
 }

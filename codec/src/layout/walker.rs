@@ -4,7 +4,8 @@
 //! it is held against what is left of the frame. And input may end inside a scalar: its first bytes
 //! are kept until the rest comes, since whoever feeds has let go of them.
 
-use super::reading::{Level, Reading, Region};
+use super::reading::Reading;
+use super::state::{Level, Region};
 use super::table::{Root, Table};
 use super::{Event, Progress, WalkError};
 

@@ -1,0 +1,78 @@
+//! What a walk remembers from one input to the next: where it stands in the layout, and what is left
+//! of a field that an input was too short for.
+
+use super::{Role, WalkError};
+
+/// A struct being read, an element of an array, or the content of a tagged field.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Level {
+    /// The next op.
+    pub(super) op: u16,
+    /// The first op, at which the next element begins.
+    pub(super) first: u16,
+    /// How many more elements follow this one.
+    pub(super) more: u32,
+    /// Tagged fields still to be read and one more; 0 while their number is not known.
+    pub(super) tags: u32,
+    /// Where the message ends, or the innermost tagged field.
+    pub(super) limit: u32,
+    /// The role of the array.
+    pub(super) role: Option<Role>,
+    /// Whether it is the content of a tagged field, and so must end at its limit.
+    pub(super) tag: bool,
+}
+
+/// What is left of a field that the input was too short for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Region {
+    /// Nothing: the next op is to be read.
+    None,
+    /// So many bytes without interest; not 0.
+    Skip(u32),
+    /// A string or bytes with a role.
+    Bytes(Bytes),
+    /// The message has been read.
+    Done,
+}
+
+/// A string or bytes with a role.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bytes {
+    pub(super) role: Role,
+    /// Bytes of its length.
+    pub(super) width: u8,
+    /// Offset of its first byte.
+    pub(super) at: u32,
+    /// Bytes still to be told.
+    pub(super) left: u32,
+}
+
+impl Level {
+    /// A struct that is read once.
+    #[inline(always)]
+    pub(super) fn once(first: u16, limit: u32) -> Self {
+        Self {
+            op: first,
+            first,
+            more: 0,
+            tags: 0,
+            limit,
+            role: None,
+            tag: false,
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn next_op(&mut self) {
+        self.op = self.op.wrapping_add(1);
+    }
+
+    /// Fails unless `n` bytes from `at` on are within the limit.
+    #[inline(always)]
+    pub(super) fn holds(&self, at: u32, n: u32) -> Result<(), WalkError> {
+        if n > self.limit.saturating_sub(at) {
+            return Err(WalkError::Short { at });
+        }
+        Ok(())
+    }
+}
