@@ -219,4 +219,21 @@ mod tests {
         let beside = size_of_val(&task) - size_of::<TcpRelay>();
         assert!(beside <= 64, "{beside} bytes beside the relay");
     }
+
+    #[test]
+    fn a_panic_ends_its_own_connection_and_gives_its_place_back() {
+        let load = Arc::new(AtomicUsize::new(0));
+        let runtime = Builder::new_current_thread()
+            .build_local(LocalOptions::default())
+            .unwrap();
+        runtime.block_on(async {
+            let place = || Place::take(&load, &Arc::default());
+            let sound = tokio::task::spawn_local(life(Box::pin(async { None }), place()));
+            let faulty = async { panic!("a fault that this test is about") };
+            let faulty = tokio::task::spawn_local(life(Box::pin(faulty), place()));
+            assert!(faulty.await.unwrap_err().is_panic());
+            sound.await.unwrap();
+        });
+        assert_eq!(load.load(Ordering::Relaxed), 0);
+    }
 }

@@ -34,7 +34,13 @@ pub(crate) fn run(args: RunArgs) -> Exit {
             return Exit::Usage;
         }
     };
-    log::start(config.log_format, config.log_filter.clone());
+    let _last_lines = match log::start(config.log_format, config.log_filter.clone()) {
+        Ok(flush) => flush,
+        Err(error) => {
+            eprintln!("error: cannot start a thread for the log: {error}");
+            return Exit::Failed;
+        }
+    };
     let served = Builder::new_current_thread()
         .enable_all()
         .build()

@@ -1,8 +1,11 @@
 //! How it starts, and how it says that it cannot.
 
-use crate::klamp::{Klamp, command, output};
-use std::net::TcpListener;
+use crate::broker::{broker, read_request};
+use crate::client::{connect, exchange};
+use crate::klamp::{Klamp, PATIENCE, command, output};
+use std::net::{TcpListener, TcpStream};
 use std::process::{Output, Stdio};
+use std::time::{Duration, Instant};
 
 const LISTEN: &str = "--listen=127.0.0.1:0";
 
@@ -102,9 +105,41 @@ fn a_log_that_nobody_reads_any_more_does_not_end_the_process() {
         .unwrap();
     // Closed before the first line is written, or soon after: either way most writes fail.
     drop(process.stderr.take());
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    std::thread::sleep(Duration::from_millis(300));
     assert!(process.try_wait().unwrap().is_none());
     let pid = rustix::process::Pid::from_child(&process);
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     assert_eq!(process.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_log_reader_that_hangs_holds_up_no_connection() {
+    let upstream = broker(|stream| {
+        while let Some(request) = read_request(&stream) {
+            request.answer(&stream);
+        }
+    });
+    let listen = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    // A pipe that is full to the last byte.
+    let (reader, writer) = rustix::pipe::pipe().unwrap();
+    let size = rustix::pipe::fcntl_setpipe_size(&writer, 4096).unwrap();
+    rustix::io::write(&writer, &vec![b'x'; size]).unwrap();
+    let listen_at = listen.to_string();
+    let mut process = command(&["run", "--listen", &listen_at, "--upstream", &upstream])
+        .stderr(Stdio::from(writer))
+        .spawn()
+        .unwrap();
+    let started = Instant::now();
+    while TcpStream::connect(listen).is_err() {
+        assert!(started.elapsed() < PATIENCE);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    exchange(&connect(listen), 7);
+    let pid = rustix::process::Pid::from_child(&process);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    assert_eq!(process.wait().unwrap().code(), Some(0));
+    drop(reader);
 }

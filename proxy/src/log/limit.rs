@@ -1,52 +1,11 @@
-//! The log: one line on standard error for each thing an operator must know, as text or as JSON.
+//! Keeps peers from filling the log.
 //!
-//! Guards two traps. Whatever a peer can make klamp say, it can make klamp say a million times: such
-//! lines go through a [`RateLimit`]. And a log that nobody reads any more (a closed standard error)
-//! must not take the data path down with it.
+//! The trap: whatever a peer can make klamp say, it can make klamp say a million times.
 
-use std::io::IsTerminal;
 use std::num::NonZeroU64;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use tracing_subscriber::Layer;
-use tracing_subscriber::filter::Targets;
-use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::util::SubscriberInitExt;
-
-/// What a log line looks like.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum LogFormat {
-    /// One readable line, coloured on a terminal.
-    Text,
-    /// One JSON object a line, with the fields of the event at its top level.
-    Json,
-}
-
-/// Sends everything that `filter` lets through to standard error, panics included.
-pub(crate) fn start(format: LogFormat, filter: Targets) {
-    let lines = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
-        // Reporting a failed write would write to the same standard error, and panic there.
-        .log_internal_errors(false);
-    let lines = match format {
-        LogFormat::Text => lines.with_ansi(std::io::stderr().is_terminal()).boxed(),
-        LogFormat::Json => lines.json().flatten_event(true).boxed(),
-    };
-    tracing_subscriber::registry()
-        .with(lines)
-        .with(filter)
-        .init();
-    std::panic::set_hook(Box::new(|panic| {
-        let thread = std::thread::current();
-        tracing::error!(
-            thread = thread.name().unwrap_or("unnamed"),
-            at = panic.location().map(tracing::field::display),
-            cause = panic.payload_as_str().unwrap_or("not told"),
-            "a task panicked: this is a fault of klamp's own"
-        );
-    }));
-}
 
 /// Lets a call site log at most so many lines an interval, and counts what it kept back.
 ///
