@@ -18,6 +18,7 @@ use kafka_protocol::messages::{
 use kafka_protocol::protocol::{Request, StrBytes};
 use rdkafka::mocking::MockCluster;
 use rdkafka::producer::DefaultProducerContext;
+use rdkafka::types::RDKafkaApiKey;
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -40,6 +41,17 @@ impl MockKafka {
     /// If librdkafka cannot start it.
     pub fn start(advertised: SocketAddr) -> Self {
         let cluster = MockCluster::new(1).expect("librdkafka makes a mock cluster");
+        for (api_key, max) in [
+            (RDKafkaApiKey::JoinGroup, 5),
+            (RDKafkaApiKey::SyncGroup, 3),
+            (RDKafkaApiKey::Heartbeat, 3),
+            (RDKafkaApiKey::LeaveGroup, 2),
+        ] {
+            // Beyond these it reads and writes them in a way that only its own client understands.
+            cluster
+                .apiversion(api_key, Some(0), Some(max))
+                .expect("the mock cluster has these keys");
+        }
         let broker: SocketAddr = cluster
             .bootstrap_servers()
             .parse()
