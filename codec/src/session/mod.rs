@@ -79,7 +79,8 @@ pub enum Step {
         /// What is written in their place.
         with: Vec<u8>,
     },
-    /// Keep what was shown and show at least n contiguous bytes, or the end.
+    /// Keep what was shown and show at least n contiguous bytes, or the end. When the other direction
+    /// has moved, less is shown again: an answer of our own may be due, or a drain.
     Need(usize),
     /// Until the other direction moves.
     Wait,
