@@ -4,7 +4,10 @@ use super::super::ended::{Ended, Loss, Side};
 use super::super::pool::BUFFER_BYTES;
 use super::super::{Local, Relay};
 use super::script::{Peer, Scripted, scripted};
-use super::{Tally, UNSEEN, answer, local, produce_acks0, request, session};
+use super::{
+    Tally, UNSEEN, answer, api_versions_of_the_future, framed, local, produce_acks0, request,
+    sasl_handshake, session,
+};
 use klamp_codec::Direction;
 use klamp_codec::observation::{CloseReason, RejectReason};
 use std::io::ErrorKind;
@@ -105,6 +108,34 @@ fn an_exchange_takes_one_read_and_one_write_each_way() {
         let bytes = |frame: Vec<u8>| 50 * frame.len() as u64;
         assert_eq!(tally.request, bytes(request(0)));
         assert_eq!(tally.response, bytes(answer(0)));
+    });
+}
+
+#[test]
+fn an_answer_of_our_own_goes_out_though_the_broker_says_nothing() {
+    run(async {
+        let talk = Talk::start();
+        settle().await;
+        talk.client.send(&api_versions_of_the_future(7));
+        settle().await;
+        let answer = talk.client.received();
+        assert_eq!(answer[4..10], [0, 0, 0, 7, 0, 35]);
+        assert!(talk.broker.received().is_empty());
+    });
+}
+
+#[test]
+fn a_request_that_had_to_wait_goes_on_as_soon_as_the_answer_has_come() {
+    run(async {
+        let talk = Talk::start();
+        talk.client.send(&sasl_handshake(1));
+        talk.client.send(&framed(&[b"\0user\0secret"]));
+        settle().await;
+        assert_eq!(talk.broker.received(), sasl_handshake(1));
+        assert_eq!(talk.local.pool.lent(), 0, "nor does it hold a buffer");
+        talk.broker.send(&framed(&[b"\0\0\0\x01\0\0\0\0\0\0"]));
+        settle().await;
+        assert_eq!(talk.broker.received(), framed(&[b"\0user\0secret"]));
     });
 }
 

@@ -243,6 +243,23 @@ fn a_reader_that_takes_nothing_stops_the_lane_from_reading() {
 }
 
 #[test]
+fn a_lane_that_its_reader_holds_back_no_longer_waits_for_its_sender() {
+    let mut bench = Bench::new();
+    bench.run(|_| Step::Need(1)).unwrap();
+    assert!(bench.lane.waiting_since().is_some());
+    bench.receiver.set_window(0);
+    bench.lane.reconsider();
+    let with = b"an answer of our own".to_vec();
+    bench
+        .run(|_| Step::Replace {
+            drop: 0,
+            with: with.clone(),
+        })
+        .unwrap();
+    assert_eq!(bench.lane.waiting_since(), None);
+}
+
+#[test]
 fn a_few_bytes_that_stay_do_not_keep_a_buffer() {
     let mut bench = Bench::new();
     bench.sender.send(&[1, 2, 3]);

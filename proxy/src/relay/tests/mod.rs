@@ -42,7 +42,7 @@ fn local() -> Rc<Local> {
 
 fn session() -> Session {
     Session::new(Arc::new(Policy {
-        clamp: Clamp::Off,
+        clamp: Clamp::Encode,
         max_request_bytes: 100 << 20,
         non_kafka: NonKafka::Pass,
         request_progress: Some(Duration::from_secs(600)),
@@ -62,6 +62,20 @@ fn request(id: i32) -> Vec<u8> {
 /// An answer to it: ILLEGAL_GENERATION, or whatever is read in it.
 fn answer(id: i32) -> Vec<u8> {
     framed(&[&id.to_be_bytes(), &[0, 22, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]])
+}
+
+/// ApiVersions in a version that nobody has heard of: klamp answers it itself.
+fn api_versions_of_the_future(id: i32) -> Vec<u8> {
+    framed(&[
+        &[0, 18, 0, 127],
+        &id.to_be_bytes(),
+        &[0, 1, b'c', 0, 2, b'x', 2, b'1', 0],
+    ])
+}
+
+/// SaslHandshake v0 for PLAIN: what follows its answer is a token.
+fn sasl_handshake(id: i32) -> Vec<u8> {
+    framed(&[&[0, 17, 0, 0], &id.to_be_bytes(), b"\0\x01c\0\x05PLAIN"])
 }
 
 /// Produce v3 with acks=0, to no partition: nobody answers it.
