@@ -2,6 +2,7 @@
 
 pub mod clamp;
 pub mod edit;
+mod generated;
 pub mod layout;
 pub mod local;
 mod names;

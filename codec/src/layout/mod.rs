@@ -4,9 +4,8 @@ mod cursor;
 mod event;
 mod reading;
 mod roles;
-mod seed;
 mod state;
-mod table;
+pub(crate) mod table;
 #[cfg(test)]
 mod tests;
 mod walker;
@@ -18,5 +17,5 @@ pub use walker::Walker;
 
 /// The layouts with the roles that the data path looks for.
 fn hot() -> &'static table::Table {
-    seed::table()
+    &crate::generated::hot::TABLE
 }

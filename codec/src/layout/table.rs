@@ -39,14 +39,6 @@ pub(crate) struct Roots {
     pub(crate) first_ops: &'static [u16],
 }
 
-impl Roots {
-    /// No version is read.
-    pub(crate) const NONE: Self = Self {
-        min_version: 0,
-        first_ops: &[],
-    };
-}
-
 /// A tagged field with something of interest inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Tag {
@@ -57,6 +49,10 @@ pub(crate) struct Tag {
 }
 
 /// One step of a layout.
+#[allow(
+    dead_code,
+    reason = "the table with every field, which is to follow, uses all of them"
+)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Op {
     /// So many bytes of fields of fixed size without a role.
@@ -104,6 +100,10 @@ pub(crate) enum Op {
 }
 
 /// An integer of the protocol, big-endian; a bool is an [`Int::Int8`].
+#[allow(
+    dead_code,
+    reason = "the table with every field, which is to follow, uses all of them"
+)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Int {
     Int8,

@@ -1,0 +1,6 @@
+//! What `codec/generator` makes of Kafka's message definitions: run `cargo run -p
+//! klamp-layout-generator` to write it anew. Only this file and `short.rs` are written by hand.
+
+#[rustfmt::skip]
+pub(crate) mod hot;
+mod short;
