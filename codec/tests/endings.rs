@@ -51,6 +51,13 @@ fn talked() -> Script {
 fn whoever_closes_first_is_the_reason() {
     let asking = || talked().client(&frames::metadata(1, 2));
     let half_asked = || talked().client(&frames::metadata(1, 2)[..17]);
+    let half_a_produce = || {
+        let produce = Produce {
+            bytes: 500,
+            ..Produce::plain(9, 2, 0)
+        };
+        talked().client(&produce.frame()[..300])
+    };
     let half_a_header = || talked().client(&frames::metadata(1, 2)[..9]);
     let half_answered = || asking().broker(&frames::metadata_told(1, 2, &[])[..9]);
     let cases = [
@@ -65,6 +72,10 @@ fn whoever_closes_first_is_the_reason() {
         (
             asking().broker_eof().client_eof(),
             CloseReason::BrokerInFlight,
+        ),
+        (
+            half_a_produce().client_eof().broker_eof(),
+            CloseReason::ClientInFlight,
         ),
         (
             half_a_header().client_eof().broker_eof(),
@@ -282,6 +293,17 @@ fn a_broker_that_closes_upon_what_nobody_reads_gives_its_verdict_on_it() {
             assert_eq!(verdicts(&trace), [(7, VerdictCause::Opaque, String::new())]);
         }
     }
+}
+
+#[test]
+fn a_broker_that_closes_upon_what_does_not_fit_its_layout_gives_its_verdict_on_it() {
+    let odd = Raw::request(0, 9, 7, Some("c"))
+        .no_tags()
+        .bytes(&[0xff; 9])
+        .frame();
+    let trace = run(&talked().client(&odd).broker_eof().client_eof());
+    assert_eq!(trace.reason(), CloseReason::BrokerAfterOpaque);
+    assert_eq!(verdicts(&trace), [(7, VerdictCause::Opaque, String::new())]);
 }
 
 #[test]

@@ -110,6 +110,18 @@ fn an_own_answer_never_splits_the_response_before_it() {
 }
 
 #[test]
+fn an_own_answer_waits_for_the_last_byte_of_its_request() {
+    let ask = raw::api_versions_beyond(127, 1);
+    let mut relay = Relay::new(sim::shared(sim::policy()), Style::default());
+    for byte in &ask[..ask.len() - 1] {
+        relay.arrive(Direction::Request, &[*byte]);
+        assert_eq!(relay.trace().response.output, b"");
+    }
+    relay.arrive(Direction::Request, &ask[ask.len() - 1..]);
+    assert_eq!(relay.trace().response.output, sim::own_answer(1));
+}
+
+#[test]
 fn after_an_own_answer_the_client_asks_again_and_is_clamped() {
     let talk = Conversation::new()
         .tell(&raw::api_versions_beyond(127, 1))

@@ -118,6 +118,20 @@ fn other_mechanisms_take_tokens_until_an_ordinary_request_comes() {
 }
 
 #[test]
+fn a_short_answer_to_a_token_is_not_held_back_for_what_follows() {
+    for answer in [framed(b""), framed(b"ok"), framed(b"abc")] {
+        let script = shaken_v0("GSSAPI")
+            .one_by_one()
+            .client(&framed(b"\x60token"))
+            .client(&frames::metadata(9, 8))
+            .broker(&answer);
+        let trace = sim::same_under_any_cut(&sim::shared(sim::policy()), &script);
+        assert_eq!(trace.response.output, script.stream(Direction::Response));
+        assert_eq!(trace.in_flight, 1, "only Metadata waits");
+    }
+}
+
+#[test]
 fn a_last_token_without_answer_is_forgotten_when_work_begins() {
     let talk = at_work(
         shaken_v0("GSSAPI")
