@@ -409,59 +409,6 @@ fn offsets_are_those_of_the_stream_as_received() {
 }
 
 #[test]
-fn latency_runs_from_the_last_byte_of_the_request_to_the_head_of_the_response() {
-    let ms = Duration::from_millis;
-    let request = frames::fetch(12, 1, 500);
-    let response = frames::fetched(12, 1, &[(0, 70_000)]);
-    let script = Script::new()
-        .client(&request[..20])
-        .after(ms(100))
-        .client(&request[20..])
-        .after(ms(30))
-        .broker(&response[..8])
-        .after(ms(1000))
-        .broker(&response[8..40])
-        .after(ms(1000))
-        .broker(&response[40..]);
-    let trace = sim::trace_of(&sim::shared(sim::policy()), &script);
-    let heads: Vec<_> = trace
-        .response
-        .what()
-        .filter_map(|it| {
-            if let Seen::ResponseHead { latency, .. } = it {
-                Some(*latency)
-            } else {
-                None
-            }
-        })
-        .collect();
-    assert_eq!(heads, [Some(ms(30))]);
-    sim::same_under_any_cut(&sim::shared(sim::policy()), &script);
-}
-
-#[test]
-fn a_request_moved_unseen_counts_as_received_when_its_last_byte_has_gone() {
-    let ms = Duration::from_millis;
-    let request = Produce {
-        bytes: 100_000,
-        ..Produce::plain(9, 1, -1)
-    }
-    .frame();
-    let script = Script::new()
-        .client(&request[..500])
-        .after(ms(100))
-        .client(&request[500..])
-        .after(ms(7))
-        .broker(&frames::produced(9, 1, &[0]));
-    let trace = sim::same_under_any_cut(&sim::shared(sim::policy()), &script);
-    let latency = trace.response.what().find_map(|it| match it {
-        Seen::ResponseHead { latency, .. } => Some(*latency),
-        _ => None,
-    });
-    assert_eq!(latency, Some(Some(ms(7))));
-}
-
-#[test]
 fn client_ids_may_be_null_empty_long_or_no_utf8() {
     let long = "x".repeat(32_767);
     let ids: [Option<&[u8]>; 4] = [
