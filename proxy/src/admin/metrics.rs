@@ -2,8 +2,9 @@
 
 use super::AdminState;
 use klamp_codec::VersionRange;
-use klamp_codec::versions::{Fate, Row, VersionTable};
+use klamp_codec::versions::{Fate, Row};
 use klamp_metrics::{Range, VersionRow};
+use std::collections::HashSet;
 
 /// Everything, in Prometheus' text format.
 ///
@@ -11,8 +12,10 @@ use klamp_metrics::{Range, VersionRow};
 /// The encoder's own words.
 pub(super) fn render(state: &AdminState) -> Result<String, impl std::fmt::Display + use<>> {
     let tables = state.policy.tables.in_use();
-    let rows = |table: &VersionTable| table.entries().iter().map(version_row).collect();
-    let tables: Vec<Vec<_>> = tables.iter().map(|table| rows(table)).collect();
+    // By rows: one broker tells its features in some versions of its answer and not in others.
+    let tables: HashSet<&[Row]> = tables.iter().map(|table| table.entries()).collect();
+    let rows = |table: &[Row]| table.iter().map(version_row).collect();
+    let tables: Vec<Vec<_>> = tables.into_iter().map(rows).collect();
     state.watch.metrics.set_version_tables(&tables);
     state.watch.metrics.render()
 }

@@ -5,12 +5,17 @@ use crate::record::{Record, catalog};
 use crate::relay::Meter;
 use klamp_codec::observation::{Exchange, Observation, Observer};
 use klamp_codec::session::{Clamp, NonKafka};
-use klamp_codec::versions::{FinalizedFeatures, Offer, TableStore, VersionTable};
+use klamp_codec::versions::{Feature, FinalizedFeatures, Offer, TableStore, VersionTable};
 use klamp_codec::{ApiKey, CorrelationId, Direction};
 use klamp_metrics::{Metrics, Shard};
 use serde_json::Value;
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// Rows of a broker: one that we know, and one that we do not.
+fn offers(fetch_max: i16) -> [(ApiKey, Offer); 2] {
+    [(1, 0, fetch_max), (10_000, 0, 3)].map(|(key, min, max)| (ApiKey(key), Offer { min, max }))
+}
 
 struct Rig {
     state: Arc<AdminState>,
@@ -53,9 +58,8 @@ impl Rig {
         };
         let (client_id, frame_bytes) = (Some(client_id), 100);
         let (name, version) = (b"librdkafka".as_slice(), b"2.5.0".as_slice());
-        let offers = [(1, 0, fetch_max), (10_000, 0, 3)];
-        let offers = offers.map(|(key, min, max)| (ApiKey(key), Offer { min, max }));
-        let table = VersionTable::new(offers, FinalizedFeatures::default(), Clamp::Encode);
+        let finalized = FinalizedFeatures::default();
+        let table = VersionTable::new(offers(fetch_max), finalized, Clamp::Encode);
         let table = self.state.policy.tables.intern(table);
         for what in [
             Observation::RequestHead {
@@ -178,9 +182,17 @@ async fn a_scrape_tells_the_version_tables_in_use_at_that_time() {
     );
     let broker_max = "klamp_api_version_max{api_key=\"Fetch\",side=\"broker\"} 17\n";
     assert!(body.contains(broker_max), "{body}");
+    let (offers, mut finalized) = (offers(17), FinalizedFeatures::default());
+    finalized.note(Feature::ShareVersion, 1);
+    let same_rows = VersionTable::new(offers, finalized, Clamp::Encode);
+    let _same_rows = rig.state.policy.tables.intern(same_rows);
     drop(one);
     let (_, body) = get(address, "/metrics").await;
-    assert!(body.contains("\nklamp_version_tables 1\n"), "{body}");
+    assert_eq!(rig.state.policy.tables.in_use().len(), 2);
+    assert!(
+        body.contains("\nklamp_version_tables 1\n"),
+        "one broker's rows, with and without features: {body}"
+    );
     assert!(
         !body.contains(broker_max),
         "the row is as the broker has it: {body}"

@@ -203,15 +203,26 @@ impl Record {
 
     fn learned(&self, table: &Arc<VersionTable>) {
         self.view.set_table(table);
-        // A broker that tells another table each time is broken or hostile.
-        let notices = &self.watch.notices;
-        if let Some(admitted) = notices.said.admit(table, &notices.tables) {
+        let (notices, upstream) = (&self.watch.notices, &self.view.upstream);
+        // (limited: a broker that tells another table each time is broken or hostile)
+        if let Some(admitted) = notices.said.admit(table.entries(), &notices.tables) {
             for row in table.entries() {
                 if row.api_key.name().is_none() {
                     self.watch.metrics.advertised(row.api_key.0);
                 }
             }
-            tables::note(table, &self.view.upstream, admitted);
+            tables::note_rows(table, upstream, admitted);
+        }
+        for finalized in table.finalized().iter() {
+            let broken = table
+                .broken_promises()
+                .filter(|it| it.finalized == finalized);
+            let broken: Vec<_> = broken.map(|promise| promise.api_key).collect();
+            if !broken.is_empty()
+                && let Some(admitted) = notices.said.admit((finalized, &broken), &notices.tables)
+            {
+                tables::note_broken_promise(finalized, &broken, upstream, admitted);
+            }
         }
     }
 

@@ -1,15 +1,18 @@
-//! What an operator must know of a version table: once for each distinct table of the process.
+//! What an operator must know of a version table. Its rows are told once and the promises that it
+//! breaks are told once: one broker tells its features in some versions of its answer and not in
+//! others, so the same rows come with several sets of promises.
 
 use crate::log::Admitted;
 use crate::table;
-use klamp_codec::versions::{Fate, Row, VersionTable};
+use klamp_codec::ApiKey;
+use klamp_codec::versions::{Fate, Finalized, Row, VersionTable};
 use tracing::{info, warn};
 
 /// Rows of one table that are logged; `/versions` shows all.
 const ROWS: usize = 200;
 
-/// Logs every row that clients do not see as the broker wrote it, and every promise that this breaks.
-pub(super) fn note(table: &VersionTable, upstream: &str, Admitted { suppressed }: Admitted) {
+/// Logs every row that clients do not see as the broker wrote it.
+pub(super) fn note_rows(table: &VersionTable, upstream: &str, Admitted { suppressed }: Admitted) {
     let of_fate =
         |fate: fn(&Fate) -> bool| table.entries().iter().filter(|row| fate(&row.fate)).count();
     info!(
@@ -26,22 +29,25 @@ pub(super) fn note(table: &VersionTable, upstream: &str, Admitted { suppressed }
     for row in table.entries().iter().filter(changed).take(ROWS) {
         note_row(row, upstream);
     }
-    for finalized in table.finalized().iter() {
-        let broken = table
-            .broken_promises()
-            .filter(|promise| promise.finalized == finalized);
-        let broken: Vec<_> = broken.map(|promise| promise.api_key.to_string()).collect();
-        if !broken.is_empty() {
-            warn!(
-                upstream,
-                api_keys = broken.join(", "),
-                feature = %finalized.feature,
-                level = finalized.level,
-                "clients of a finalized feature will fail: klamp hides keys that it promises, as it \
-                 has no schema for them; --clamp inspect lets them pass"
-            );
-        }
-    }
+}
+
+/// Logs the promise that `finalized` makes and that hiding these keys breaks.
+pub(super) fn note_broken_promise(
+    finalized: Finalized,
+    api_keys: &[ApiKey],
+    upstream: &str,
+    Admitted { suppressed }: Admitted,
+) {
+    let api_keys: Vec<_> = api_keys.iter().map(ToString::to_string).collect();
+    warn!(
+        suppressed,
+        upstream,
+        api_keys = api_keys.join(", "),
+        feature = %finalized.feature,
+        level = finalized.level,
+        "clients of a finalized feature will fail: klamp hides keys that it promises, as it has no \
+         schema for them; --clamp inspect lets them pass"
+    );
 }
 
 fn note_row(row: &Row, upstream: &str) {
