@@ -13,6 +13,7 @@ pub mod place;
 pub mod process;
 pub mod records;
 pub mod scrape;
+pub mod seed;
 pub mod tap;
 pub mod wait;
 pub mod wire;

@@ -9,6 +9,7 @@ use klamp_tests::kafka::{Kafka, V4_3_1, V4_4_0, Version};
 use klamp_tests::klamp::Klamp;
 use klamp_tests::peer::Client;
 use klamp_tests::records::{self, FETCH, PRODUCE};
+use klamp_tests::seed::seed;
 use klamp_tests::{java, wire};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
@@ -283,8 +284,7 @@ fn acks_0_and_acks_all_interleaved_leave_no_entry_pending(version: Version) {
     let mut client = Client::connect(klamp.address());
 
     // All of them at once, so that answers come while requests without one are still being sent.
-    let seed = fastrand::u64(..);
-    eprintln!("seed {seed}");
+    let seed = seed();
     let mut random = fastrand::Rng::with_seed(seed);
     let mut stream = Vec::new();
     let mut answered = Vec::new();

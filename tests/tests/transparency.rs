@@ -4,6 +4,7 @@
 use klamp_tests::kafka::{Kafka, V4_4_0};
 use klamp_tests::klamp::Klamp;
 use klamp_tests::peer::{Client, Recording, Upstream};
+use klamp_tests::seed::seed;
 use klamp_tests::tap::{Talk, Tap};
 use klamp_tests::{java, place, wait, wire};
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -71,8 +72,7 @@ fn outside_api_versions_not_one_byte_of_whole_client_sessions_changes() {
 
 #[test]
 fn whatever_frames_come_they_leave_as_they_came() {
-    let seed = fastrand::u64(..);
-    eprintln!("seed {seed}");
+    let seed = seed();
     let received = Recording::default();
     let sent = Recording::default();
     let (heard, said) = (received.clone(), sent.clone());
