@@ -56,19 +56,24 @@ pub fn generate() -> Result<Generated> {
     roles.finish()?;
 
     let hot = Table::compile(&messages, Reader::Hot)?;
+    let full = Table::compile(&messages, Reader::Full)?;
 
     let summary = format!(
-        "{} messages, {} fields with a role other than by rule\nhot: {}\n",
+        "{} messages, {} fields with a role other than by rule\nhot: {}\nfull: {}\n",
         messages.len(),
         role::by_list(),
         hot.summary(),
+        full.summary(),
     );
     let file = |name: &str, text| File {
         path: directory().join(name),
         text,
     };
     Ok(Generated {
-        files: vec![file("hot.rs", write::hot(&hot))],
+        files: vec![
+            file("hot.rs", write::hot(&hot)),
+            file("full.rs", write::full(&full)),
+        ],
         summary,
     })
 }

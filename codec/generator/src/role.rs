@@ -55,8 +55,6 @@ pub(crate) fn is_hot(role: Role, key: Key) -> bool {
         | Role::Mechanism
         | Role::NodeId
         | Role::Port
-        | Role::Records
-        | Role::ReplicaId
         | Role::RowKey
         | Role::RowMax
         | Role::RowMin
@@ -66,15 +64,15 @@ pub(crate) fn is_hot(role: Role, key: Key) -> bool {
         | Role::VersionRows
         | Role::Wait => true,
         // For the verdict on a Produce that nobody answers.
-        Role::TopicId | Role::TopicName => {
-            [0, 3].contains(&key.api_key) && key.direction == Direction::Request
-        }
+        Role::TopicId | Role::TopicName => key.api_key == 0 && key.direction == Direction::Request,
         Role::ConfigValue
         | Role::Credential
         | Role::Envelope
         | Role::GroupData
         | Role::GroupId
         | Role::Other
+        | Role::Records
+        | Role::ReplicaId
         | Role::SaslBytes
         | Role::Telemetry
         | Role::TransactionalId => false,

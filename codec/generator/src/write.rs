@@ -1,19 +1,36 @@
 //! Writes tables as Rust.
 
 use crate::RELEASES;
-use crate::compile::{Op, Table, Tag};
+use crate::compile::{Named, Op, Table, Tag};
 use crate::message::Scalar;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 /// The table of the data path.
 pub(crate) fn hot(table: &Table) -> String {
     let mut text = head("The layouts with the roles that the data path looks for.");
-    text += "\nuse super::short::*;\nuse crate::layout::Role::*;\n";
+    text += "\nuse super::short::*;\n";
+    text += "use crate::layout::Role::*;\n";
     text += "use crate::layout::table::{Api, Length::*, Op, Op::End, Table, Tag};\n";
-    text += "\npub(crate) static TABLE: Table = Table { ops: &OPS, tags: &TAGS, apis: &APIS };\n";
+    text += "\npub(crate) static TABLE: Table =\n    Table { ops: &OPS, tags: &TAGS, apis: &APIS, fields: None };\n";
     ops(&mut text, table);
     tags(&mut text, table);
     apis(&mut text, table);
+    text
+}
+
+/// The table with every field and its name.
+pub(crate) fn full(table: &Table) -> String {
+    let mut text = head("The layouts with every field and its name.");
+    text += "\nuse super::short::*;\n";
+    text += "use crate::layout::table::{Api, Length::*, Op, Op::End, Table, Tag};\n";
+    text += "use crate::layout::{Fields, Kind, Role::*, Stored};\n";
+    text += "\npub(crate) static TABLE: Table =\n    Table { ops: &OPS, tags: &TAGS, apis: &APIS, fields: Some(&FIELDS) };\n";
+    text += "\nstatic FIELDS: Fields = Fields { names: NAMES, by_op: &BY_OP };\n";
+    ops(&mut text, table);
+    tags(&mut text, table);
+    apis(&mut text, table);
+    fields(&mut text, table);
     text
 }
 
@@ -125,4 +142,39 @@ fn apis(text: &mut String, table: &Table) {
         );
     }
     *text += "];\n";
+}
+
+/// What each op tells of: parallel to the ops.
+fn fields(text: &mut String, table: &Table) {
+    let named = table.runs.iter().flat_map(|run| &run.ops);
+    let names: BTreeSet<_> = named.flat_map(|it| &it.field).map(|it| &*it.name).collect();
+    let mut at = BTreeMap::new();
+    let mut all = String::new();
+    for name in names {
+        at.insert(name, all.len());
+        all += name;
+    }
+    let count: usize = table.runs.iter().map(|run| run.ops.len()).sum();
+    let _ = writeln!(text, "\nstatic BY_OP: [Option<Stored>; {count}] = [");
+    for run in &table.runs {
+        *text += "   ";
+        for step in &run.ops {
+            let _ = match &step.field {
+                Some(Named { name, kind }) => {
+                    let at = at[&**name];
+                    write!(text, " f({at}, {}, Kind::{kind}),", name.len())
+                }
+                None => write!(text, " NO,"),
+            };
+        }
+        let names = run.ops.iter().flat_map(|step| &step.field);
+        let names: Vec<_> = names.map(|it| &*it.name).collect();
+        let _ = writeln!(text, " // {} {}", run.first, names.join(" "));
+    }
+    *text += "];\n";
+    *text += "\n/// All names, one in the other's wake.\nstatic NAMES: &str = \"\\\n";
+    for line in all.as_bytes().chunks(96) {
+        let _ = writeln!(text, "    {}\\", String::from_utf8_lossy(line));
+    }
+    *text += "\";\n";
 }

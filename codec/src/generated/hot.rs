@@ -7,14 +7,15 @@ use super::short::*;
 use crate::layout::Role::*;
 use crate::layout::table::{Api, Length::*, Op, Op::End, Table, Tag};
 
-pub(crate) static TABLE: Table = Table { ops: &OPS, tags: &TAGS, apis: &APIS };
+pub(crate) static TABLE: Table =
+    Table { ops: &OPS, tags: &TAGS, apis: &APIS, fields: None };
 
-static OPS: [Op; 4033] = [
-    skip(4), skipped(Records, Int32, NULL), End, // 0 ProduceRequest/TopicData/PartitionData
+static OPS: [Op; 4003] = [
+    skip(4), unread(Int32, NULL), End, // 0 ProduceRequest/TopicData/PartitionData
     bytes(TopicName, Int16, NOT_NULL), array(Int32, NOT_NULL, 0, 8), End, // 3 ProduceRequest/TopicData
     int16(Acks), int32(Wait), array(Int32, NOT_NULL, 3, 6), End, // 6 ProduceRequest v0
     unread(Int16, NULL), int16(Acks), int32(Wait), array(Int32, NOT_NULL, 3, 6), End, // 10 ProduceRequest v3
-    skip(4), skipped(Records, Compact, NULL), tags(0, 0), End, // 15 ProduceRequest/TopicData/PartitionData
+    skip(4), unread(Compact, NULL), tags(0, 0), End, // 15 ProduceRequest/TopicData/PartitionData
     bytes(TopicName, Compact, NOT_NULL), array(Compact, NOT_NULL, 15, 6), tags(0, 0), End, // 19 ProduceRequest/TopicData
     tags(0, 0), unread(Compact, NULL), int16(Acks), int32(Wait), array(Compact, NOT_NULL, 19, 3), tags(0, 0), End, // 23 ProduceRequest v9
     uuid(TopicId), array(Compact, NOT_NULL, 15, 6), tags(0, 0), End, // 30 ProduceRequest/TopicData
@@ -33,882 +34,875 @@ static OPS: [Op; 4033] = [
     skip(4), int16(ErrorCode), skip(24), array(Int32, NOT_NULL, 73, 6), unread(Int16, NULL), End, // 76 ProduceResponse/Responses/PartitionResponses
     unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 76, 36), End, // 82 ProduceResponse/Responses
     array(Int32, NOT_NULL, 82, 6), int32(ThrottleTime), End, // 85 ProduceResponse v8
-    skip(4), unread(Compact, NULL), tags(0, 0), End, // 88 ProduceResponse/Responses/PartitionResponses/RecordErrors
-    skip(4), int16(ErrorCode), skip(24), array(Compact, NOT_NULL, 88, 6), unread(Compact, NULL), tags(0, 0), End, // 92 ProduceResponse/Responses/PartitionResponses
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 92, 33), tags(0, 0), End, // 99 ProduceResponse/Responses
-    tags(0, 0), array(Compact, NOT_NULL, 99, 3), int32(ThrottleTime), tags(0, 0), End, // 103 ProduceResponse v9
-    int32(NodeId), bytes(Host, Compact, NOT_NULL), int32(Port), unread(Compact, NULL), tags(0, 0), End, // 108 ProduceResponse/NodeEndpoints
-    array(Compact, NOT_NULL, 108, 11), End, // 114 ProduceResponse, tag 0
-    tags(0, 0), array(Compact, NOT_NULL, 99, 3), int32(ThrottleTime), tags(0, 1), End, // 116 ProduceResponse v10
-    skip(16), array(Compact, NOT_NULL, 92, 33), tags(0, 0), End, // 121 ProduceResponse/Responses
-    tags(0, 0), array(Compact, NOT_NULL, 121, 18), int32(ThrottleTime), tags(0, 1), End, // 125 ProduceResponse v13
-    unread(Int16, NOT_NULL), fixed_array(Int32, NOT_NULL, 16), End, // 130 FetchRequest/Topics
-    int32(ReplicaId), int32(Wait), skip(4), array(Int32, NOT_NULL, 130, 6), End, // 133 FetchRequest v0
-    int32(ReplicaId), int32(Wait), skip(8), array(Int32, NOT_NULL, 130, 6), End, // 138 FetchRequest v3
-    int32(ReplicaId), int32(Wait), skip(9), array(Int32, NOT_NULL, 130, 6), End, // 143 FetchRequest v4
-    unread(Int16, NOT_NULL), fixed_array(Int32, NOT_NULL, 24), End, // 148 FetchRequest/Topics
-    int32(ReplicaId), int32(Wait), skip(9), array(Int32, NOT_NULL, 148, 6), End, // 151 FetchRequest v5
-    unread(Int16, NOT_NULL), fixed_array(Int32, NOT_NULL, 4), End, // 156 FetchRequest/ForgottenTopicsData
-    int32(ReplicaId), int32(Wait), skip(17), array(Int32, NOT_NULL, 148, 6), array(Int32, NOT_NULL, 156, 6), End, // 159 FetchRequest v7
-    unread(Int16, NOT_NULL), fixed_array(Int32, NOT_NULL, 28), End, // 165 FetchRequest/Topics
-    int32(ReplicaId), int32(Wait), skip(17), array(Int32, NOT_NULL, 165, 6), array(Int32, NOT_NULL, 156, 6), End, // 168 FetchRequest v9
-    int32(ReplicaId), int32(Wait), skip(17), array(Int32, NOT_NULL, 165, 6), array(Int32, NOT_NULL, 156, 6), unread(Int16, NOT_NULL), End, // 174 FetchRequest v11
-    skip(32), tags(0, 0), End, // 181 FetchRequest/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 181, 33), tags(0, 0), End, // 184 FetchRequest/Topics
-    unread(Compact, NOT_NULL), fixed_array(Compact, NOT_NULL, 4), tags(0, 0), End, // 188 FetchRequest/ForgottenTopicsData
-    tags(0, 0), int32(ReplicaId), int32(Wait), skip(17), array(Compact, NOT_NULL, 184, 3), array(Compact, NOT_NULL, 188, 3), unread(Compact, NOT_NULL), tags(0, 0), End, // 192 FetchRequest v12
-    skip(16), array(Compact, NOT_NULL, 181, 33), tags(0, 0), End, // 201 FetchRequest/Topics
-    skip(16), fixed_array(Compact, NOT_NULL, 4), tags(0, 0), End, // 205 FetchRequest/ForgottenTopicsData
-    tags(0, 0), int32(ReplicaId), int32(Wait), skip(17), array(Compact, NOT_NULL, 201, 18), array(Compact, NOT_NULL, 205, 18), unread(Compact, NOT_NULL), tags(0, 0), End, // 209 FetchRequest v13
-    int32(ReplicaId), skip(8), tags(0, 0), End, // 218 FetchRequest, tag 1
-    tags(0, 0), int32(Wait), skip(17), array(Compact, NOT_NULL, 201, 18), array(Compact, NOT_NULL, 205, 18), unread(Compact, NOT_NULL), tags(1, 1), End, // 222 FetchRequest v15
-    skip(4), int16(ErrorCode), skip(8), skipped(Records, Int32, NULL), End, // 230 FetchResponse/Responses/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 230, 18), End, // 235 FetchResponse/Responses
-    array(Int32, NOT_NULL, 235, 6), End, // 238 FetchResponse v0
-    int32(ThrottleTime), array(Int32, NOT_NULL, 235, 6), End, // 240 FetchResponse v1
-    skip(4), int16(ErrorCode), skip(16), fixed_array(Int32, NULL, 16), skipped(Records, Int32, NULL), End, // 243 FetchResponse/Responses/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 243, 30), End, // 249 FetchResponse/Responses
-    int32(ThrottleTime), array(Int32, NOT_NULL, 249, 6), End, // 252 FetchResponse v4
-    skip(4), int16(ErrorCode), skip(24), fixed_array(Int32, NULL, 16), skipped(Records, Int32, NULL), End, // 255 FetchResponse/Responses/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 255, 38), End, // 261 FetchResponse/Responses
-    int32(ThrottleTime), array(Int32, NOT_NULL, 261, 6), End, // 264 FetchResponse v5
-    int32(ThrottleTime), int16(ErrorCode), skip(4), array(Int32, NOT_NULL, 261, 6), End, // 267 FetchResponse v7
-    skip(4), int16(ErrorCode), skip(24), fixed_array(Int32, NULL, 16), skip(4), skipped(Records, Int32, NULL), End, // 272 FetchResponse/Responses/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 272, 42), End, // 279 FetchResponse/Responses
-    int32(ThrottleTime), int16(ErrorCode), skip(4), array(Int32, NOT_NULL, 279, 6), End, // 282 FetchResponse v11
-    skip(16), tags(0, 0), End, // 287 FetchResponse/Responses/Partitions/AbortedTransactions
-    skip(4), int16(ErrorCode), skip(24), array(Compact, NULL, 287, 17), skip(4), skipped(Records, Compact, NULL), tags(0, 0), End, // 290 FetchResponse/Responses/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 290, 37), tags(0, 0), End, // 298 FetchResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(4), array(Compact, NOT_NULL, 298, 3), tags(0, 0), End, // 302 FetchResponse v12
-    skip(16), array(Compact, NOT_NULL, 290, 37), tags(0, 0), End, // 309 FetchResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(4), array(Compact, NOT_NULL, 309, 18), tags(0, 0), End, // 313 FetchResponse v13
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(4), array(Compact, NOT_NULL, 309, 18), tags(0, 1), End, // 320 FetchResponse v16
-    int32(ReplicaId), array(Int32, NOT_NULL, 130, 6), End, // 327 ListOffsetsRequest v0
-    unread(Int16, NOT_NULL), fixed_array(Int32, NOT_NULL, 12), End, // 330 ListOffsetsRequest/Topics
-    int32(ReplicaId), array(Int32, NOT_NULL, 330, 6), End, // 333 ListOffsetsRequest v1
-    int32(ReplicaId), skip(1), array(Int32, NOT_NULL, 330, 6), End, // 336 ListOffsetsRequest v2
-    int32(ReplicaId), skip(1), array(Int32, NOT_NULL, 130, 6), End, // 340 ListOffsetsRequest v4
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 287, 17), tags(0, 0), End, // 344 ListOffsetsRequest/Topics
-    tags(0, 0), int32(ReplicaId), skip(1), array(Compact, NOT_NULL, 344, 3), tags(0, 0), End, // 348 ListOffsetsRequest v6
-    tags(0, 0), int32(ReplicaId), skip(1), array(Compact, NOT_NULL, 344, 3), int32(Wait), tags(0, 0), End, // 354 ListOffsetsRequest v10
-    skip(4), int16(ErrorCode), fixed_array(Int32, NOT_NULL, 8), End, // 361 ListOffsetsResponse/Topics/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 361, 10), End, // 365 ListOffsetsResponse/Topics
-    array(Int32, NOT_NULL, 365, 6), End, // 368 ListOffsetsResponse v0
-    array(Int32, NOT_NULL, 57, 6), End, // 370 ListOffsetsResponse v1
-    int32(ThrottleTime), array(Int32, NOT_NULL, 57, 6), End, // 372 ListOffsetsResponse v2
-    skip(4), int16(ErrorCode), skip(20), End, // 375 ListOffsetsResponse/Topics/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 375, 26), End, // 379 ListOffsetsResponse/Topics
-    int32(ThrottleTime), array(Int32, NOT_NULL, 379, 6), End, // 382 ListOffsetsResponse v4
-    skip(4), int16(ErrorCode), skip(20), tags(0, 0), End, // 385 ListOffsetsResponse/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 385, 27), tags(0, 0), End, // 390 ListOffsetsResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 390, 3), tags(0, 0), End, // 394 ListOffsetsResponse v6
-    bytes(TopicName, Int16, NOT_NULL), End, // 399 MetadataRequest/Topics
-    array(Int32, NOT_NULL, 399, 2), End, // 401 MetadataRequest v0
-    array(Int32, NULL, 399, 2), End, // 403 MetadataRequest v1
-    array(Int32, NULL, 399, 2), skip(1), End, // 405 MetadataRequest v4
-    array(Int32, NULL, 399, 2), skip(3), End, // 408 MetadataRequest v8
-    bytes(TopicName, Compact, NOT_NULL), tags(0, 0), End, // 411 MetadataRequest/Topics
-    tags(0, 0), array(Compact, NULL, 411, 2), skip(3), tags(0, 0), End, // 414 MetadataRequest v9
-    uuid(TopicId), bytes(TopicName, Compact, NULL), tags(0, 0), End, // 419 MetadataRequest/Topics
-    tags(0, 0), array(Compact, NULL, 419, 18), skip(3), tags(0, 0), End, // 423 MetadataRequest v10
-    tags(0, 0), array(Compact, NULL, 419, 18), skip(2), tags(0, 0), End, // 428 MetadataRequest v11
-    int32(NodeId), bytes(Host, Int16, NOT_NULL), int32(Port), End, // 433 MetadataResponse/Brokers
-    int16(ErrorCode), skip(8), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), End, // 437 MetadataResponse/Topics/Partitions
-    int16(ErrorCode), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 437, 18), End, // 442 MetadataResponse/Topics
-    array(Int32, NOT_NULL, 433, 10), array(Int32, NOT_NULL, 442, 8), End, // 446 MetadataResponse v0
-    int32(NodeId), bytes(Host, Int16, NOT_NULL), int32(Port), unread(Int16, NULL), End, // 449 MetadataResponse/Brokers
-    int16(ErrorCode), unread(Int16, NOT_NULL), skip(1), array(Int32, NOT_NULL, 437, 18), End, // 454 MetadataResponse/Topics
-    array(Int32, NOT_NULL, 449, 12), skip(4), array(Int32, NOT_NULL, 454, 9), End, // 459 MetadataResponse v1
-    array(Int32, NOT_NULL, 449, 12), unread(Int16, NULL), skip(4), array(Int32, NOT_NULL, 454, 9), End, // 463 MetadataResponse v2
-    int32(ThrottleTime), array(Int32, NOT_NULL, 449, 12), unread(Int16, NULL), skip(4), array(Int32, NOT_NULL, 454, 9), End, // 468 MetadataResponse v3
-    int16(ErrorCode), skip(8), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), End, // 474 MetadataResponse/Topics/Partitions
-    int16(ErrorCode), unread(Int16, NOT_NULL), skip(1), array(Int32, NOT_NULL, 474, 22), End, // 480 MetadataResponse/Topics
-    int32(ThrottleTime), array(Int32, NOT_NULL, 449, 12), unread(Int16, NULL), skip(4), array(Int32, NOT_NULL, 480, 9), End, // 485 MetadataResponse v5
-    int16(ErrorCode), skip(12), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), End, // 491 MetadataResponse/Topics/Partitions
-    int16(ErrorCode), unread(Int16, NOT_NULL), skip(1), array(Int32, NOT_NULL, 491, 26), End, // 497 MetadataResponse/Topics
-    int32(ThrottleTime), array(Int32, NOT_NULL, 449, 12), unread(Int16, NULL), skip(4), array(Int32, NOT_NULL, 497, 9), End, // 502 MetadataResponse v7
-    int16(ErrorCode), unread(Int16, NOT_NULL), skip(1), array(Int32, NOT_NULL, 491, 26), skip(4), End, // 508 MetadataResponse/Topics
-    int32(ThrottleTime), array(Int32, NOT_NULL, 449, 12), unread(Int16, NULL), skip(4), array(Int32, NOT_NULL, 508, 13), skip(4), End, // 514 MetadataResponse v8
-    int16(ErrorCode), skip(12), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), tags(0, 0), End, // 521 MetadataResponse/Topics/Partitions
-    int16(ErrorCode), unread(Compact, NOT_NULL), skip(1), array(Compact, NOT_NULL, 521, 18), skip(4), tags(0, 0), End, // 528 MetadataResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 108, 11), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 528, 10), skip(4), tags(0, 0), End, // 535 MetadataResponse v9
-    int16(ErrorCode), unread(Compact, NOT_NULL), skip(17), array(Compact, NOT_NULL, 521, 18), skip(4), tags(0, 0), End, // 544 MetadataResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 108, 11), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 544, 26), skip(4), tags(0, 0), End, // 551 MetadataResponse v10
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 108, 11), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 544, 26), tags(0, 0), End, // 560 MetadataResponse v11
-    int16(ErrorCode), unread(Compact, NULL), skip(17), array(Compact, NOT_NULL, 521, 18), skip(4), tags(0, 0), End, // 568 MetadataResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 108, 11), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 568, 26), tags(0, 0), End, // 575 MetadataResponse v12
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 108, 11), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 568, 26), int16(ErrorCode), tags(0, 0), End, // 583 MetadataResponse v13
-    unread(Int16, NOT_NULL), skip(16), fixed_array(Int32, NOT_NULL, 4), skip(4), fixed_array(Int32, NOT_NULL, 4), End, // 592 LeaderAndIsrRequest/UngroupedPartitionStates
-    skip(4), unread(Int16, NOT_NULL), skip(4), End, // 598 LeaderAndIsrRequest/LiveLeaders
-    skip(8), array(Int32, NOT_NULL, 592, 30), array(Int32, NOT_NULL, 598, 10), End, // 602 LeaderAndIsrRequest v0
-    unread(Int16, NOT_NULL), skip(16), fixed_array(Int32, NOT_NULL, 4), skip(4), fixed_array(Int32, NOT_NULL, 4), skip(1), End, // 606 LeaderAndIsrRequest/UngroupedPartitionStates
-    skip(8), array(Int32, NOT_NULL, 606, 31), array(Int32, NOT_NULL, 598, 10), End, // 613 LeaderAndIsrRequest v1
-    skip(16), fixed_array(Int32, NOT_NULL, 4), skip(4), fixed_array(Int32, NOT_NULL, 4), skip(1), End, // 617 LeaderAndIsrRequest/TopicStates/PartitionStates
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 617, 29), End, // 623 LeaderAndIsrRequest/TopicStates
-    skip(16), array(Int32, NOT_NULL, 623, 6), array(Int32, NOT_NULL, 598, 10), End, // 626 LeaderAndIsrRequest v2
-    skip(16), fixed_array(Int32, NOT_NULL, 4), skip(4), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), skip(1), End, // 630 LeaderAndIsrRequest/TopicStates/PartitionStates
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 630, 37), End, // 638 LeaderAndIsrRequest/TopicStates
-    skip(16), array(Int32, NOT_NULL, 638, 6), array(Int32, NOT_NULL, 598, 10), End, // 641 LeaderAndIsrRequest v3
-    skip(16), fixed_array(Compact, NOT_NULL, 4), skip(4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), skip(1), tags(0, 0), End, // 645 LeaderAndIsrRequest/TopicStates/PartitionStates
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 645, 26), tags(0, 0), End, // 654 LeaderAndIsrRequest/TopicStates
-    skip(4), unread(Compact, NOT_NULL), skip(4), tags(0, 0), End, // 658 LeaderAndIsrRequest/LiveLeaders
-    tags(0, 0), skip(16), array(Compact, NOT_NULL, 654, 3), array(Compact, NOT_NULL, 658, 10), tags(0, 0), End, // 663 LeaderAndIsrRequest v4
-    unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 645, 26), tags(0, 0), End, // 669 LeaderAndIsrRequest/TopicStates
-    tags(0, 0), skip(17), array(Compact, NOT_NULL, 669, 19), array(Compact, NOT_NULL, 658, 10), tags(0, 0), End, // 674 LeaderAndIsrRequest v5
-    skip(16), fixed_array(Compact, NOT_NULL, 4), skip(4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), skip(2), tags(0, 0), End, // 680 LeaderAndIsrRequest/TopicStates/PartitionStates
-    unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 680, 27), tags(0, 0), End, // 689 LeaderAndIsrRequest/TopicStates
-    tags(0, 0), skip(17), array(Compact, NOT_NULL, 689, 19), array(Compact, NOT_NULL, 658, 10), tags(0, 0), End, // 694 LeaderAndIsrRequest v6
-    tags(0, 0), skip(18), array(Compact, NOT_NULL, 689, 19), array(Compact, NOT_NULL, 658, 10), tags(0, 0), End, // 700 LeaderAndIsrRequest v7
-    unread(Int16, NOT_NULL), skip(4), int16(ErrorCode), End, // 706 LeaderAndIsrResponse/PartitionErrors
-    int16(ErrorCode), array(Int32, NOT_NULL, 706, 8), End, // 710 LeaderAndIsrResponse v0
-    unread(Compact, NOT_NULL), skip(4), int16(ErrorCode), tags(0, 0), End, // 713 LeaderAndIsrResponse/PartitionErrors
-    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 713, 8), tags(0, 0), End, // 718 LeaderAndIsrResponse v4
-    skip(4), int16(ErrorCode), tags(0, 0), End, // 723 LeaderAndIsrResponse/Topics/PartitionErrors
-    skip(16), array(Compact, NOT_NULL, 723, 7), tags(0, 0), End, // 727 LeaderAndIsrResponse/Topics
-    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 727, 18), tags(0, 0), End, // 731 LeaderAndIsrResponse v5
-    unread(Int16, NOT_NULL), skip(4), End, // 736 StopReplicaRequest/UngroupedPartitions
-    skip(9), array(Int32, NOT_NULL, 736, 6), End, // 739 StopReplicaRequest v0
-    skip(17), array(Int32, NOT_NULL, 156, 6), End, // 742 StopReplicaRequest v1
-    tags(0, 0), skip(17), array(Compact, NOT_NULL, 188, 3), tags(0, 0), End, // 745 StopReplicaRequest v2
-    skip(9), tags(0, 0), End, // 750 StopReplicaRequest/TopicStates/PartitionStates
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 750, 10), tags(0, 0), End, // 753 StopReplicaRequest/TopicStates
-    tags(0, 0), skip(16), array(Compact, NOT_NULL, 753, 3), tags(0, 0), End, // 757 StopReplicaRequest v3
-    tags(0, 0), skip(17), array(Compact, NOT_NULL, 753, 3), tags(0, 0), End, // 762 StopReplicaRequest v4
-    skip(4), unread(Int16, NOT_NULL), skip(2), End, // 767 UpdateMetadataRequest/LiveBrokers/Endpoints
-    skip(4), array(Int32, NOT_NULL, 767, 8), End, // 771 UpdateMetadataRequest/LiveBrokers
-    skip(8), array(Int32, NOT_NULL, 592, 30), array(Int32, NOT_NULL, 771, 8), End, // 774 UpdateMetadataRequest v1
-    skip(4), array(Int32, NOT_NULL, 767, 8), unread(Int16, NULL), End, // 778 UpdateMetadataRequest/LiveBrokers
-    skip(8), array(Int32, NOT_NULL, 592, 30), array(Int32, NOT_NULL, 778, 10), End, // 782 UpdateMetadataRequest v2
-    skip(4), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(2), End, // 786 UpdateMetadataRequest/LiveBrokers/Endpoints
-    skip(4), array(Int32, NOT_NULL, 786, 10), unread(Int16, NULL), End, // 791 UpdateMetadataRequest/LiveBrokers
-    skip(8), array(Int32, NOT_NULL, 592, 30), array(Int32, NOT_NULL, 791, 10), End, // 795 UpdateMetadataRequest v3
-    unread(Int16, NOT_NULL), skip(16), fixed_array(Int32, NOT_NULL, 4), skip(4), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), End, // 799 UpdateMetadataRequest/UngroupedPartitionStates
-    skip(8), array(Int32, NOT_NULL, 799, 34), array(Int32, NOT_NULL, 791, 10), End, // 806 UpdateMetadataRequest v4
-    skip(16), fixed_array(Int32, NOT_NULL, 4), skip(4), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), End, // 810 UpdateMetadataRequest/TopicStates/PartitionStates
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 810, 32), End, // 816 UpdateMetadataRequest/TopicStates
-    skip(16), array(Int32, NOT_NULL, 816, 6), array(Int32, NOT_NULL, 791, 10), End, // 819 UpdateMetadataRequest v5
-    skip(16), fixed_array(Compact, NOT_NULL, 4), skip(4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), tags(0, 0), End, // 823 UpdateMetadataRequest/TopicStates/PartitionStates
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 823, 24), tags(0, 0), End, // 830 UpdateMetadataRequest/TopicStates
-    skip(4), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(2), tags(0, 0), End, // 834 UpdateMetadataRequest/LiveBrokers/Endpoints
-    skip(4), array(Compact, NOT_NULL, 834, 9), unread(Compact, NULL), tags(0, 0), End, // 840 UpdateMetadataRequest/LiveBrokers
-    tags(0, 0), skip(16), array(Compact, NOT_NULL, 830, 3), array(Compact, NOT_NULL, 840, 7), tags(0, 0), End, // 845 UpdateMetadataRequest v6
-    unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 823, 24), tags(0, 0), End, // 851 UpdateMetadataRequest/TopicStates
-    tags(0, 0), skip(16), array(Compact, NOT_NULL, 851, 19), array(Compact, NOT_NULL, 840, 7), tags(0, 0), End, // 856 UpdateMetadataRequest v7
-    tags(0, 0), skip(17), array(Compact, NOT_NULL, 851, 19), array(Compact, NOT_NULL, 840, 7), tags(0, 0), End, // 862 UpdateMetadataRequest v8
-    int16(ErrorCode), End, // 868 UpdateMetadataResponse v0
-    tags(0, 0), int16(ErrorCode), tags(0, 0), End, // 870 UpdateMetadataResponse v6
-    skip(4), End, // 874 ControlledShutdownRequest v0
-    skip(12), End, // 876 ControlledShutdownRequest v2
-    tags(0, 0), skip(12), tags(0, 0), End, // 878 ControlledShutdownRequest v3
-    int16(ErrorCode), array(Int32, NOT_NULL, 736, 6), End, // 882 ControlledShutdownResponse v0
-    unread(Compact, NOT_NULL), skip(4), tags(0, 0), End, // 885 ControlledShutdownResponse/RemainingPartitions
-    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 885, 6), tags(0, 0), End, // 889 ControlledShutdownResponse v3
-    skip(12), unread(Int16, NULL), End, // 894 OffsetCommitRequest/Topics/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 894, 14), End, // 897 OffsetCommitRequest/Topics
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 897, 6), End, // 900 OffsetCommitRequest v0
-    skip(20), unread(Int16, NULL), End, // 903 OffsetCommitRequest/Topics/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 903, 22), End, // 906 OffsetCommitRequest/Topics
-    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 906, 6), End, // 909 OffsetCommitRequest v1
-    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), skip(8), array(Int32, NOT_NULL, 897, 6), End, // 914 OffsetCommitRequest v2
-    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 897, 6), End, // 920 OffsetCommitRequest v5
-    skip(16), unread(Int16, NULL), End, // 925 OffsetCommitRequest/Topics/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 925, 18), End, // 928 OffsetCommitRequest/Topics
-    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 928, 6), End, // 931 OffsetCommitRequest v6
-    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), unread(Int16, NULL), array(Int32, NOT_NULL, 928, 6), End, // 936 OffsetCommitRequest v7
-    skip(16), unread(Compact, NULL), tags(0, 0), End, // 942 OffsetCommitRequest/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 942, 18), tags(0, 0), End, // 946 OffsetCommitRequest/Topics
-    tags(0, 0), unread(Compact, NOT_NULL), skip(4), unread(Compact, NOT_NULL), unread(Compact, NULL), array(Compact, NOT_NULL, 946, 3), tags(0, 0), End, // 950 OffsetCommitRequest v8
-    skip(16), array(Compact, NOT_NULL, 942, 18), tags(0, 0), End, // 958 OffsetCommitRequest/Topics
-    tags(0, 0), unread(Compact, NOT_NULL), skip(4), unread(Compact, NOT_NULL), unread(Compact, NULL), array(Compact, NOT_NULL, 958, 18), tags(0, 0), End, // 962 OffsetCommitRequest v10
-    skip(4), int16(ErrorCode), End, // 970 OffsetCommitResponse/Topics/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 970, 6), End, // 973 OffsetCommitResponse/Topics
-    array(Int32, NOT_NULL, 973, 6), End, // 976 OffsetCommitResponse v0
-    int32(ThrottleTime), array(Int32, NOT_NULL, 973, 6), End, // 978 OffsetCommitResponse v3
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 723, 7), tags(0, 0), End, // 981 OffsetCommitResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 981, 3), tags(0, 0), End, // 985 OffsetCommitResponse v8
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 727, 18), tags(0, 0), End, // 990 OffsetCommitResponse v10
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 156, 6), End, // 995 OffsetFetchRequest v0
-    unread(Int16, NOT_NULL), array(Int32, NULL, 156, 6), End, // 998 OffsetFetchRequest v2
-    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NULL, 188, 3), tags(0, 0), End, // 1001 OffsetFetchRequest v6
-    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NULL, 188, 3), skip(1), tags(0, 0), End, // 1006 OffsetFetchRequest v7
-    unread(Compact, NOT_NULL), array(Compact, NULL, 188, 3), tags(0, 0), End, // 1012 OffsetFetchRequest/Groups
-    tags(0, 0), array(Compact, NOT_NULL, 1012, 3), skip(1), tags(0, 0), End, // 1016 OffsetFetchRequest v8
-    unread(Compact, NOT_NULL), unread(Compact, NULL), skip(4), array(Compact, NULL, 188, 3), tags(0, 0), End, // 1021 OffsetFetchRequest/Groups
-    tags(0, 0), array(Compact, NOT_NULL, 1021, 8), skip(1), tags(0, 0), End, // 1027 OffsetFetchRequest v9
-    unread(Compact, NOT_NULL), unread(Compact, NULL), skip(4), array(Compact, NULL, 205, 18), tags(0, 0), End, // 1032 OffsetFetchRequest/Groups
-    tags(0, 0), array(Compact, NOT_NULL, 1032, 8), skip(1), tags(0, 0), End, // 1038 OffsetFetchRequest v10
-    skip(12), unread(Int16, NULL), int16(ErrorCode), End, // 1043 OffsetFetchResponse/Topics/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1043, 16), End, // 1047 OffsetFetchResponse/Topics
-    array(Int32, NOT_NULL, 1047, 6), End, // 1050 OffsetFetchResponse v0
-    array(Int32, NOT_NULL, 1047, 6), int16(ErrorCode), End, // 1052 OffsetFetchResponse v2
-    int32(ThrottleTime), array(Int32, NOT_NULL, 1047, 6), int16(ErrorCode), End, // 1055 OffsetFetchResponse v3
-    skip(16), unread(Int16, NULL), int16(ErrorCode), End, // 1059 OffsetFetchResponse/Topics/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1059, 20), End, // 1063 OffsetFetchResponse/Topics
-    int32(ThrottleTime), array(Int32, NOT_NULL, 1063, 6), int16(ErrorCode), End, // 1066 OffsetFetchResponse v5
-    skip(16), unread(Compact, NULL), int16(ErrorCode), tags(0, 0), End, // 1070 OffsetFetchResponse/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1070, 20), tags(0, 0), End, // 1075 OffsetFetchResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1075, 3), int16(ErrorCode), tags(0, 0), End, // 1079 OffsetFetchResponse v6
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1075, 3), int16(ErrorCode), tags(0, 0), End, // 1085 OffsetFetchResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1085, 5), tags(0, 0), End, // 1090 OffsetFetchResponse v8
-    skip(16), array(Compact, NOT_NULL, 1070, 20), tags(0, 0), End, // 1095 OffsetFetchResponse/Groups/Topics
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1095, 18), int16(ErrorCode), tags(0, 0), End, // 1099 OffsetFetchResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1099, 5), tags(0, 0), End, // 1104 OffsetFetchResponse v10
-    unread(Int16, NOT_NULL), End, // 1109 FindCoordinatorRequest v0
-    unread(Int16, NOT_NULL), skip(1), End, // 1111 FindCoordinatorRequest v1
-    tags(0, 0), unread(Compact, NOT_NULL), skip(1), tags(0, 0), End, // 1114 FindCoordinatorRequest v3
-    unread(Compact, NOT_NULL), End, // 1119 FindCoordinatorRequest/CoordinatorKeys
-    tags(0, 0), skip(1), array(Compact, NOT_NULL, 1119, 1), tags(0, 0), End, // 1121 FindCoordinatorRequest v4
-    int16(ErrorCode), int32(NodeId), bytes(Host, Int16, NOT_NULL), int32(Port), End, // 1126 FindCoordinatorResponse v0
-    int32(ThrottleTime), int16(ErrorCode), unread(Int16, NULL), int32(NodeId), bytes(Host, Int16, NOT_NULL), int32(Port), End, // 1131 FindCoordinatorResponse v1
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), int32(NodeId), bytes(Host, Compact, NOT_NULL), int32(Port), tags(0, 0), End, // 1138 FindCoordinatorResponse v3
-    unread(Compact, NOT_NULL), int32(NodeId), bytes(Host, Compact, NOT_NULL), int32(Port), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 1147 FindCoordinatorResponse/Coordinators
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1147, 14), tags(0, 0), End, // 1155 FindCoordinatorResponse v4
-    unread(Int16, NOT_NULL), unread(Int32, NOT_NULL), End, // 1160 JoinGroupRequest/Protocols
-    unread(Int16, NOT_NULL), int32(Wait), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1160, 6), End, // 1163 JoinGroupRequest v0
-    unread(Int16, NOT_NULL), skip(4), int32(Wait), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1160, 6), End, // 1169 JoinGroupRequest v1
-    unread(Int16, NOT_NULL), skip(4), int32(Wait), unread(Int16, NOT_NULL), unread(Int16, NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1160, 6), End, // 1176 JoinGroupRequest v5
-    unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), tags(0, 0), End, // 1184 JoinGroupRequest/Protocols
-    tags(0, 0), unread(Compact, NOT_NULL), skip(4), int32(Wait), unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1184, 3), tags(0, 0), End, // 1188 JoinGroupRequest v6
-    tags(0, 0), unread(Compact, NOT_NULL), skip(4), int32(Wait), unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1184, 3), unread(Compact, NULL), tags(0, 0), End, // 1198 JoinGroupRequest v8
-    int16(ErrorCode), skip(4), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1160, 6), End, // 1209 JoinGroupResponse v0
-    int32(ThrottleTime), int16(ErrorCode), skip(4), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1160, 6), End, // 1216 JoinGroupResponse v2
-    unread(Int16, NOT_NULL), unread(Int16, NULL), unread(Int32, NOT_NULL), End, // 1224 JoinGroupResponse/Members
-    int32(ThrottleTime), int16(ErrorCode), skip(4), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1224, 8), End, // 1228 JoinGroupResponse v5
-    unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), tags(0, 0), End, // 1236 JoinGroupResponse/Members
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(4), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1236, 4), tags(0, 0), End, // 1241 JoinGroupResponse v6
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(4), unread(Compact, NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1236, 4), tags(0, 0), End, // 1251 JoinGroupResponse v7
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(4), unread(Compact, NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), skip(1), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1236, 4), tags(0, 0), End, // 1262 JoinGroupResponse v9
-    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), End, // 1274 HeartbeatRequest v0
-    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), unread(Int16, NULL), End, // 1278 HeartbeatRequest v3
-    tags(0, 0), unread(Compact, NOT_NULL), skip(4), unread(Compact, NOT_NULL), unread(Compact, NULL), tags(0, 0), End, // 1283 HeartbeatRequest v4
-    int32(ThrottleTime), int16(ErrorCode), End, // 1290 HeartbeatResponse v1
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), tags(0, 0), End, // 1293 HeartbeatResponse v4
-    unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), End, // 1298 LeaveGroupRequest v0
-    unread(Int16, NOT_NULL), unread(Int16, NULL), End, // 1301 LeaveGroupRequest/Members
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1301, 4), End, // 1304 LeaveGroupRequest v3
-    unread(Compact, NOT_NULL), unread(Compact, NULL), tags(0, 0), End, // 1307 LeaveGroupRequest/Members
-    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1307, 3), tags(0, 0), End, // 1311 LeaveGroupRequest v4
-    unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NULL), tags(0, 0), End, // 1316 LeaveGroupRequest/Members
-    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1316, 4), tags(0, 0), End, // 1321 LeaveGroupRequest v5
-    unread(Int16, NOT_NULL), unread(Int16, NULL), int16(ErrorCode), End, // 1326 LeaveGroupResponse/Members
-    int32(ThrottleTime), int16(ErrorCode), array(Int32, NOT_NULL, 1326, 6), End, // 1330 LeaveGroupResponse v3
-    unread(Compact, NOT_NULL), unread(Compact, NULL), int16(ErrorCode), tags(0, 0), End, // 1334 LeaveGroupResponse/Members
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 1334, 5), tags(0, 0), End, // 1339 LeaveGroupResponse v4
-    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1160, 6), End, // 1345 SyncGroupRequest v0
-    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), unread(Int16, NULL), array(Int32, NOT_NULL, 1160, 6), End, // 1350 SyncGroupRequest v3
-    tags(0, 0), unread(Compact, NOT_NULL), skip(4), unread(Compact, NOT_NULL), unread(Compact, NULL), array(Compact, NOT_NULL, 1184, 3), tags(0, 0), End, // 1356 SyncGroupRequest v4
-    tags(0, 0), unread(Compact, NOT_NULL), skip(4), unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NULL), unread(Compact, NULL), array(Compact, NOT_NULL, 1184, 3), tags(0, 0), End, // 1364 SyncGroupRequest v5
-    int16(ErrorCode), unread(Int32, NOT_NULL), End, // 1374 SyncGroupResponse v0
-    int32(ThrottleTime), int16(ErrorCode), unread(Int32, NOT_NULL), End, // 1377 SyncGroupResponse v1
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NOT_NULL), tags(0, 0), End, // 1381 SyncGroupResponse v4
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), tags(0, 0), End, // 1387 SyncGroupResponse v5
-    array(Int32, NOT_NULL, 1109, 2), End, // 1395 DescribeGroupsRequest v0
-    array(Int32, NOT_NULL, 1109, 2), skip(1), End, // 1397 DescribeGroupsRequest v3
-    tags(0, 0), array(Compact, NOT_NULL, 1119, 1), skip(1), tags(0, 0), End, // 1400 DescribeGroupsRequest v5
-    unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int32, NOT_NULL), unread(Int32, NOT_NULL), End, // 1405 DescribeGroupsResponse/Groups/Members
-    int16(ErrorCode), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1405, 14), End, // 1411 DescribeGroupsResponse/Groups
-    array(Int32, NOT_NULL, 1411, 14), End, // 1418 DescribeGroupsResponse v0
-    int32(ThrottleTime), array(Int32, NOT_NULL, 1411, 14), End, // 1420 DescribeGroupsResponse v1
-    int16(ErrorCode), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1405, 14), skip(4), End, // 1423 DescribeGroupsResponse/Groups
-    int32(ThrottleTime), array(Int32, NOT_NULL, 1423, 18), End, // 1431 DescribeGroupsResponse v3
-    unread(Int16, NOT_NULL), unread(Int16, NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int32, NOT_NULL), unread(Int32, NOT_NULL), End, // 1434 DescribeGroupsResponse/Groups/Members
-    int16(ErrorCode), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1434, 16), skip(4), End, // 1441 DescribeGroupsResponse/Groups
-    int32(ThrottleTime), array(Int32, NOT_NULL, 1441, 18), End, // 1449 DescribeGroupsResponse v4
-    unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), tags(0, 0), End, // 1452 DescribeGroupsResponse/Groups/Members
-    int16(ErrorCode), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1452, 7), skip(4), tags(0, 0), End, // 1460 DescribeGroupsResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1460, 12), tags(0, 0), End, // 1469 DescribeGroupsResponse v5
-    int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1452, 7), skip(4), tags(0, 0), End, // 1474 DescribeGroupsResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1474, 13), tags(0, 0), End, // 1484 DescribeGroupsResponse v6
-    End, // 1489 ListGroupsRequest v0
-    tags(0, 0), tags(0, 0), End, // 1490 ListGroupsRequest v3
-    tags(0, 0), array(Compact, NOT_NULL, 1119, 1), tags(0, 0), End, // 1493 ListGroupsRequest v4
-    tags(0, 0), array(Compact, NOT_NULL, 1119, 1), array(Compact, NOT_NULL, 1119, 1), tags(0, 0), End, // 1497 ListGroupsRequest v5
-    int16(ErrorCode), array(Int32, NOT_NULL, 1298, 4), End, // 1502 ListGroupsResponse v0
-    int32(ThrottleTime), int16(ErrorCode), array(Int32, NOT_NULL, 1298, 4), End, // 1505 ListGroupsResponse v1
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 1184, 3), tags(0, 0), End, // 1509 ListGroupsResponse v3
-    unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), tags(0, 0), End, // 1515 ListGroupsResponse/Groups
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 1515, 4), tags(0, 0), End, // 1520 ListGroupsResponse v4
-    unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), tags(0, 0), End, // 1526 ListGroupsResponse/Groups
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 1526, 5), tags(0, 0), End, // 1532 ListGroupsResponse v5
-    bytes(Mechanism, Int16, NOT_NULL), End, // 1538 SaslHandshakeRequest v0
-    int16(ErrorCode), array(Int32, NOT_NULL, 1109, 2), End, // 1540 SaslHandshakeResponse v0
-    tags(0, 0), bytes(SoftwareName, Compact, NOT_NULL), bytes(SoftwareVersion, Compact, NOT_NULL), tags(0, 0), End, // 1543 ApiVersionsRequest v3
-    tags(0, 0), bytes(SoftwareName, Compact, NOT_NULL), bytes(SoftwareVersion, Compact, NOT_NULL), unread(Compact, NULL), skip(4), tags(0, 0), End, // 1548 ApiVersionsRequest v5
-    int16(RowKey), int16(RowMin), int16(RowMax), End, // 1555 ApiVersionsResponse/ApiKeys
-    int16(ErrorCode), told_array(VersionRows, Int32, NOT_NULL, 1555, 6), End, // 1559 ApiVersionsResponse v0
-    int16(ErrorCode), told_array(VersionRows, Int32, NOT_NULL, 1555, 6), int32(ThrottleTime), End, // 1562 ApiVersionsResponse v1
-    int16(RowKey), int16(RowMin), int16(RowMax), tags(0, 0), End, // 1566 ApiVersionsResponse/ApiKeys
-    bytes(FinalizedFeature, Compact, NOT_NULL), int16(FinalizedLevel), skip(2), tags(0, 0), End, // 1571 ApiVersionsResponse/FinalizedFeatures
-    array(Compact, NOT_NULL, 1571, 6), End, // 1576 ApiVersionsResponse, tag 2
-    int16(ErrorCode), told_array(VersionRows, Compact, NOT_NULL, 1566, 7), int32(ThrottleTime), tags(2, 1), End, // 1578 ApiVersionsResponse v3
-    skip(4), fixed_array(Int32, NOT_NULL, 4), End, // 1583 CreateTopicsRequest/Topics/Assignments
-    unread(Int16, NOT_NULL), skip(6), array(Int32, NOT_NULL, 1583, 8), array(Int32, NOT_NULL, 1301, 4), End, // 1586 CreateTopicsRequest/Topics
-    array(Int32, NOT_NULL, 1586, 16), int32(Wait), End, // 1591 CreateTopicsRequest v0
-    array(Int32, NOT_NULL, 1586, 16), int32(Wait), skip(1), End, // 1594 CreateTopicsRequest v1
-    skip(4), fixed_array(Compact, NOT_NULL, 4), tags(0, 0), End, // 1598 CreateTopicsRequest/Topics/Assignments
-    unread(Compact, NOT_NULL), skip(6), array(Compact, NOT_NULL, 1598, 6), array(Compact, NOT_NULL, 1307, 3), tags(0, 0), End, // 1602 CreateTopicsRequest/Topics
-    tags(0, 0), array(Compact, NOT_NULL, 1602, 10), int32(Wait), skip(1), tags(0, 0), End, // 1608 CreateTopicsRequest v5
-    unread(Int16, NOT_NULL), int16(ErrorCode), End, // 1614 CreateTopicsResponse/Topics
-    array(Int32, NOT_NULL, 1614, 4), End, // 1617 CreateTopicsResponse v0
-    unread(Int16, NOT_NULL), int16(ErrorCode), unread(Int16, NULL), End, // 1619 CreateTopicsResponse/Topics
-    array(Int32, NOT_NULL, 1619, 6), End, // 1623 CreateTopicsResponse v1
-    int32(ThrottleTime), array(Int32, NOT_NULL, 1619, 6), End, // 1625 CreateTopicsResponse v2
-    unread(Compact, NOT_NULL), unread(Compact, NULL), skip(3), tags(0, 0), End, // 1628 CreateTopicsResponse/Topics/Configs
-    unread(Compact, NOT_NULL), int16(ErrorCode), unread(Compact, NULL), skip(6), array(Compact, NULL, 1628, 6), tags(3, 1), End, // 1633 CreateTopicsResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1633, 12), tags(0, 0), End, // 1640 CreateTopicsResponse v5
-    unread(Compact, NOT_NULL), skip(16), int16(ErrorCode), unread(Compact, NULL), skip(6), array(Compact, NULL, 1628, 6), tags(3, 1), End, // 1645 CreateTopicsResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1645, 28), tags(0, 0), End, // 1653 CreateTopicsResponse v7
-    array(Int32, NOT_NULL, 1109, 2), int32(Wait), End, // 1658 DeleteTopicsRequest v0
-    tags(0, 0), array(Compact, NOT_NULL, 1119, 1), int32(Wait), tags(0, 0), End, // 1661 DeleteTopicsRequest v4
-    unread(Compact, NULL), skip(16), tags(0, 0), End, // 1666 DeleteTopicsRequest/Topics
-    tags(0, 0), array(Compact, NOT_NULL, 1666, 18), int32(Wait), tags(0, 0), End, // 1670 DeleteTopicsRequest v6
-    int32(ThrottleTime), array(Int32, NOT_NULL, 1614, 4), End, // 1675 DeleteTopicsResponse v1
-    unread(Compact, NOT_NULL), int16(ErrorCode), tags(0, 0), End, // 1678 DeleteTopicsResponse/Responses
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1678, 4), tags(0, 0), End, // 1682 DeleteTopicsResponse v4
-    unread(Compact, NOT_NULL), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 1687 DeleteTopicsResponse/Responses
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1687, 5), tags(0, 0), End, // 1692 DeleteTopicsResponse v5
-    unread(Compact, NULL), skip(16), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 1697 DeleteTopicsResponse/Responses
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1697, 21), tags(0, 0), End, // 1703 DeleteTopicsResponse v6
-    array(Int32, NOT_NULL, 330, 6), int32(Wait), End, // 1708 DeleteRecordsRequest v0
-    skip(12), tags(0, 0), End, // 1711 DeleteRecordsRequest/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1711, 13), tags(0, 0), End, // 1714 DeleteRecordsRequest/Topics
-    tags(0, 0), array(Compact, NOT_NULL, 1714, 3), int32(Wait), tags(0, 0), End, // 1718 DeleteRecordsRequest v2
-    skip(12), int16(ErrorCode), End, // 1723 DeleteRecordsResponse/Topics/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1723, 14), End, // 1726 DeleteRecordsResponse/Topics
-    int32(ThrottleTime), array(Int32, NOT_NULL, 1726, 6), End, // 1729 DeleteRecordsResponse v0
-    skip(12), int16(ErrorCode), tags(0, 0), End, // 1732 DeleteRecordsResponse/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1732, 15), tags(0, 0), End, // 1736 DeleteRecordsResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1736, 3), tags(0, 0), End, // 1740 DeleteRecordsResponse v2
-    unread(Int16, NULL), skip(4), End, // 1745 InitProducerIdRequest v0
-    tags(0, 0), unread(Compact, NULL), skip(4), tags(0, 0), End, // 1748 InitProducerIdRequest v2
-    tags(0, 0), unread(Compact, NULL), skip(14), tags(0, 0), End, // 1753 InitProducerIdRequest v3
-    tags(0, 0), unread(Compact, NULL), skip(16), tags(0, 0), End, // 1758 InitProducerIdRequest v6
-    int32(ThrottleTime), int16(ErrorCode), skip(10), End, // 1763 InitProducerIdResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(10), tags(0, 0), End, // 1767 InitProducerIdResponse v2
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(20), tags(0, 0), End, // 1773 InitProducerIdResponse v6
-    unread(Int16, NOT_NULL), fixed_array(Int32, NOT_NULL, 8), End, // 1779 OffsetForLeaderEpochRequest/Topics
-    array(Int32, NOT_NULL, 1779, 6), End, // 1782 OffsetForLeaderEpochRequest v0
-    array(Int32, NOT_NULL, 330, 6), End, // 1784 OffsetForLeaderEpochRequest v2
-    tags(0, 0), int32(ReplicaId), array(Compact, NOT_NULL, 1714, 3), tags(0, 0), End, // 1786 OffsetForLeaderEpochRequest v4
-    int16(ErrorCode), skip(12), End, // 1791 OffsetForLeaderEpochResponse/Topics/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1791, 14), End, // 1794 OffsetForLeaderEpochResponse/Topics
-    array(Int32, NOT_NULL, 1794, 6), End, // 1797 OffsetForLeaderEpochResponse v0
-    int16(ErrorCode), skip(16), End, // 1799 OffsetForLeaderEpochResponse/Topics/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1799, 18), End, // 1802 OffsetForLeaderEpochResponse/Topics
-    array(Int32, NOT_NULL, 1802, 6), End, // 1805 OffsetForLeaderEpochResponse v1
-    int32(ThrottleTime), array(Int32, NOT_NULL, 1802, 6), End, // 1807 OffsetForLeaderEpochResponse v2
-    int16(ErrorCode), skip(16), tags(0, 0), End, // 1810 OffsetForLeaderEpochResponse/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1810, 19), tags(0, 0), End, // 1814 OffsetForLeaderEpochResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1814, 3), tags(0, 0), End, // 1818 OffsetForLeaderEpochResponse v4
-    unread(Int16, NOT_NULL), skip(10), array(Int32, NOT_NULL, 156, 6), End, // 1823 AddPartitionsToTxnRequest v0
-    tags(0, 0), unread(Compact, NOT_NULL), skip(10), array(Compact, NOT_NULL, 188, 3), tags(0, 0), End, // 1827 AddPartitionsToTxnRequest v3
-    unread(Compact, NOT_NULL), skip(11), array(Compact, NOT_NULL, 188, 3), tags(0, 0), End, // 1833 AddPartitionsToTxnRequest/Transactions
-    tags(0, 0), array(Compact, NOT_NULL, 1833, 14), tags(0, 0), End, // 1838 AddPartitionsToTxnRequest v4
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 981, 3), tags(0, 0), End, // 1842 AddPartitionsToTxnResponse/ResultsByTransaction
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 1842, 3), tags(0, 0), End, // 1846 AddPartitionsToTxnResponse v4
-    unread(Int16, NOT_NULL), skip(10), unread(Int16, NOT_NULL), End, // 1852 AddOffsetsToTxnRequest v0
-    tags(0, 0), unread(Compact, NOT_NULL), skip(10), unread(Compact, NOT_NULL), tags(0, 0), End, // 1856 AddOffsetsToTxnRequest v3
-    unread(Int16, NOT_NULL), skip(11), End, // 1862 EndTxnRequest v0
-    tags(0, 0), unread(Compact, NOT_NULL), skip(11), tags(0, 0), End, // 1865 EndTxnRequest v3
-    skip(11), array(Int32, NOT_NULL, 156, 6), skip(4), End, // 1870 WriteTxnMarkersRequest/Markers
-    array(Int32, NOT_NULL, 1870, 19), End, // 1874 WriteTxnMarkersRequest v0
-    skip(11), array(Compact, NOT_NULL, 188, 3), skip(4), tags(0, 0), End, // 1876 WriteTxnMarkersRequest/Markers
-    tags(0, 0), array(Compact, NOT_NULL, 1876, 17), tags(0, 0), End, // 1881 WriteTxnMarkersRequest v1
-    skip(11), array(Compact, NOT_NULL, 188, 3), skip(5), tags(0, 0), End, // 1885 WriteTxnMarkersRequest/Markers
-    tags(0, 0), array(Compact, NOT_NULL, 1885, 18), tags(0, 0), End, // 1890 WriteTxnMarkersRequest v2
-    skip(8), array(Int32, NOT_NULL, 973, 6), End, // 1894 WriteTxnMarkersResponse/Markers
-    array(Int32, NOT_NULL, 1894, 12), End, // 1897 WriteTxnMarkersResponse v0
-    skip(8), array(Compact, NOT_NULL, 981, 3), tags(0, 0), End, // 1899 WriteTxnMarkersResponse/Markers
-    tags(0, 0), array(Compact, NOT_NULL, 1899, 10), tags(0, 0), End, // 1903 WriteTxnMarkersResponse v1
-    unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(10), array(Int32, NOT_NULL, 897, 6), End, // 1907 TxnOffsetCommitRequest v0
-    unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(10), array(Int32, NOT_NULL, 928, 6), End, // 1912 TxnOffsetCommitRequest v2
-    tags(0, 0), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(14), unread(Compact, NOT_NULL), unread(Compact, NULL), array(Compact, NOT_NULL, 946, 3), tags(0, 0), End, // 1917 TxnOffsetCommitRequest v3
-    tags(0, 0), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(14), unread(Compact, NOT_NULL), unread(Compact, NULL), array(Compact, NOT_NULL, 958, 18), tags(0, 0), End, // 1926 TxnOffsetCommitRequest v6
-    skip(1), unread(Int16, NULL), unread(Int16, NULL), unread(Int16, NULL), skip(2), End, // 1935 DescribeAclsRequest v0
-    skip(1), unread(Int16, NULL), skip(1), unread(Int16, NULL), unread(Int16, NULL), skip(2), End, // 1941 DescribeAclsRequest v1
-    tags(0, 0), skip(1), unread(Compact, NULL), skip(1), unread(Compact, NULL), unread(Compact, NULL), skip(2), tags(0, 0), End, // 1948 DescribeAclsRequest v2
-    unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(2), End, // 1957 DescribeAclsResponse/Resources/Acls
-    skip(1), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1957, 6), End, // 1961 DescribeAclsResponse/Resources
-    int32(ThrottleTime), int16(ErrorCode), unread(Int16, NULL), array(Int32, NOT_NULL, 1961, 7), End, // 1965 DescribeAclsResponse v0
-    skip(1), unread(Int16, NOT_NULL), skip(1), array(Int32, NOT_NULL, 1957, 6), End, // 1970 DescribeAclsResponse/Resources
-    int32(ThrottleTime), int16(ErrorCode), unread(Int16, NULL), array(Int32, NOT_NULL, 1970, 8), End, // 1975 DescribeAclsResponse v1
-    unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(2), tags(0, 0), End, // 1980 DescribeAclsResponse/Resources/Acls
-    skip(1), unread(Compact, NOT_NULL), skip(1), array(Compact, NOT_NULL, 1980, 5), tags(0, 0), End, // 1985 DescribeAclsResponse/Resources
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 1985, 5), tags(0, 0), End, // 1991 DescribeAclsResponse v2
-    skip(1), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(2), End, // 1998 CreateAclsRequest/Creations
-    array(Int32, NOT_NULL, 1998, 9), End, // 2004 CreateAclsRequest v0
-    skip(1), unread(Int16, NOT_NULL), skip(1), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(2), End, // 2006 CreateAclsRequest/Creations
-    array(Int32, NOT_NULL, 2006, 10), End, // 2013 CreateAclsRequest v1
-    skip(1), unread(Compact, NOT_NULL), skip(1), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(2), tags(0, 0), End, // 2015 CreateAclsRequest/Creations
-    tags(0, 0), array(Compact, NOT_NULL, 2015, 8), tags(0, 0), End, // 2023 CreateAclsRequest v2
-    int16(ErrorCode), unread(Int16, NULL), End, // 2027 CreateAclsResponse/Results
-    int32(ThrottleTime), array(Int32, NOT_NULL, 2027, 4), End, // 2030 CreateAclsResponse v0
-    int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 2033 CreateAclsResponse/Results
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 2033, 4), tags(0, 0), End, // 2037 CreateAclsResponse v2
-    array(Int32, NOT_NULL, 1935, 9), End, // 2042 DeleteAclsRequest v0
-    array(Int32, NOT_NULL, 1941, 10), End, // 2044 DeleteAclsRequest v1
-    skip(1), unread(Compact, NULL), skip(1), unread(Compact, NULL), unread(Compact, NULL), skip(2), tags(0, 0), End, // 2046 DeleteAclsRequest/Filters
-    tags(0, 0), array(Compact, NOT_NULL, 2046, 8), tags(0, 0), End, // 2054 DeleteAclsRequest v2
-    int16(ErrorCode), unread(Int16, NULL), skip(1), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(2), End, // 2058 DeleteAclsResponse/FilterResults/MatchingAcls
-    int16(ErrorCode), unread(Int16, NULL), array(Int32, NOT_NULL, 2058, 13), End, // 2066 DeleteAclsResponse/FilterResults
-    int32(ThrottleTime), array(Int32, NOT_NULL, 2066, 8), End, // 2070 DeleteAclsResponse v0
-    int16(ErrorCode), unread(Int16, NULL), skip(1), unread(Int16, NOT_NULL), skip(1), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(2), End, // 2073 DeleteAclsResponse/FilterResults/MatchingAcls
-    int16(ErrorCode), unread(Int16, NULL), array(Int32, NOT_NULL, 2073, 14), End, // 2082 DeleteAclsResponse/FilterResults
-    int32(ThrottleTime), array(Int32, NOT_NULL, 2082, 8), End, // 2086 DeleteAclsResponse v1
-    int16(ErrorCode), unread(Compact, NULL), skip(1), unread(Compact, NOT_NULL), skip(1), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(2), tags(0, 0), End, // 2089 DeleteAclsResponse/FilterResults/MatchingAcls
-    int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 2089, 11), tags(0, 0), End, // 2099 DeleteAclsResponse/FilterResults
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 2099, 5), tags(0, 0), End, // 2104 DeleteAclsResponse v2
-    skip(1), unread(Int16, NOT_NULL), array(Int32, NULL, 1109, 2), End, // 2109 DescribeConfigsRequest/Resources
-    array(Int32, NOT_NULL, 2109, 7), End, // 2113 DescribeConfigsRequest v0
-    array(Int32, NOT_NULL, 2109, 7), skip(1), End, // 2115 DescribeConfigsRequest v1
-    array(Int32, NOT_NULL, 2109, 7), skip(2), End, // 2118 DescribeConfigsRequest v3
-    skip(1), unread(Compact, NOT_NULL), array(Compact, NULL, 1119, 1), tags(0, 0), End, // 2121 DescribeConfigsRequest/Resources
-    tags(0, 0), array(Compact, NOT_NULL, 2121, 4), skip(2), tags(0, 0), End, // 2126 DescribeConfigsRequest v4
-    unread(Int16, NOT_NULL), unread(Int16, NULL), skip(3), End, // 2131 DescribeConfigsResponse/Results/Configs
-    int16(ErrorCode), unread(Int16, NULL), skip(1), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 2131, 7), End, // 2135 DescribeConfigsResponse/Results
-    int32(ThrottleTime), array(Int32, NOT_NULL, 2135, 11), End, // 2141 DescribeConfigsResponse v0
-    unread(Int16, NOT_NULL), unread(Int16, NULL), skip(1), End, // 2144 DescribeConfigsResponse/Results/Configs/Synonyms
-    unread(Int16, NOT_NULL), unread(Int16, NULL), skip(3), array(Int32, NOT_NULL, 2144, 5), End, // 2148 DescribeConfigsResponse/Results/Configs
-    int16(ErrorCode), unread(Int16, NULL), skip(1), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 2148, 11), End, // 2153 DescribeConfigsResponse/Results
-    int32(ThrottleTime), array(Int32, NOT_NULL, 2153, 11), End, // 2159 DescribeConfigsResponse v1
-    unread(Int16, NOT_NULL), unread(Int16, NULL), skip(3), array(Int32, NOT_NULL, 2144, 5), skip(1), unread(Int16, NULL), End, // 2162 DescribeConfigsResponse/Results/Configs
-    int16(ErrorCode), unread(Int16, NULL), skip(1), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 2162, 14), End, // 2169 DescribeConfigsResponse/Results
-    int32(ThrottleTime), array(Int32, NOT_NULL, 2169, 11), End, // 2175 DescribeConfigsResponse v3
-    unread(Compact, NOT_NULL), unread(Compact, NULL), skip(1), tags(0, 0), End, // 2178 DescribeConfigsResponse/Results/Configs/Synonyms
-    unread(Compact, NOT_NULL), unread(Compact, NULL), skip(3), array(Compact, NOT_NULL, 2178, 4), skip(1), unread(Compact, NULL), tags(0, 0), End, // 2183 DescribeConfigsResponse/Results/Configs
-    int16(ErrorCode), unread(Compact, NULL), skip(1), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2183, 9), tags(0, 0), End, // 2191 DescribeConfigsResponse/Results
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 2191, 7), tags(0, 0), End, // 2198 DescribeConfigsResponse v4
-    skip(1), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1301, 4), End, // 2203 AlterConfigsRequest/Resources
-    array(Int32, NOT_NULL, 2203, 7), skip(1), End, // 2207 AlterConfigsRequest v0
-    skip(1), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1307, 3), tags(0, 0), End, // 2210 AlterConfigsRequest/Resources
-    tags(0, 0), array(Compact, NOT_NULL, 2210, 4), skip(1), tags(0, 0), End, // 2215 AlterConfigsRequest v2
-    int16(ErrorCode), unread(Int16, NULL), skip(1), unread(Int16, NOT_NULL), End, // 2220 AlterConfigsResponse/Responses
-    int32(ThrottleTime), array(Int32, NOT_NULL, 2220, 7), End, // 2225 AlterConfigsResponse v0
-    int16(ErrorCode), unread(Compact, NULL), skip(1), unread(Compact, NOT_NULL), tags(0, 0), End, // 2228 AlterConfigsResponse/Responses
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 2228, 6), tags(0, 0), End, // 2234 AlterConfigsResponse v2
-    array(Int32, NOT_NULL, 995, 6), End, // 2239 AlterReplicaLogDirsRequest v0
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 188, 3), tags(0, 0), End, // 2241 AlterReplicaLogDirsRequest/Dirs
-    tags(0, 0), array(Compact, NOT_NULL, 2241, 3), tags(0, 0), End, // 2245 AlterReplicaLogDirsRequest v2
-    array(Int32, NULL, 156, 6), End, // 2249 DescribeLogDirsRequest v0
-    tags(0, 0), array(Compact, NULL, 188, 3), tags(0, 0), End, // 2251 DescribeLogDirsRequest v2
-    unread(Int16, NOT_NULL), fixed_array(Int32, NOT_NULL, 21), End, // 2255 DescribeLogDirsResponse/Results/Topics
-    int16(ErrorCode), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 2255, 6), End, // 2258 DescribeLogDirsResponse/Results
-    int32(ThrottleTime), array(Int32, NOT_NULL, 2258, 8), End, // 2262 DescribeLogDirsResponse v0
-    skip(21), tags(0, 0), End, // 2265 DescribeLogDirsResponse/Results/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2265, 22), tags(0, 0), End, // 2268 DescribeLogDirsResponse/Results/Topics
-    int16(ErrorCode), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2268, 3), tags(0, 0), End, // 2272 DescribeLogDirsResponse/Results
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 2272, 5), tags(0, 0), End, // 2277 DescribeLogDirsResponse v2
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 2272, 5), tags(0, 0), End, // 2282 DescribeLogDirsResponse v3
-    int16(ErrorCode), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2268, 3), skip(16), tags(0, 0), End, // 2288 DescribeLogDirsResponse/Results
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 2288, 21), tags(0, 0), End, // 2294 DescribeLogDirsResponse v4
-    int16(ErrorCode), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2268, 3), skip(17), tags(0, 0), End, // 2300 DescribeLogDirsResponse/Results
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 2300, 22), tags(0, 0), End, // 2306 DescribeLogDirsResponse v5
-    unread(Int32, NOT_NULL), End, // 2312 SaslAuthenticateRequest v0
-    tags(0, 0), unread(Compact, NOT_NULL), tags(0, 0), End, // 2314 SaslAuthenticateRequest v2
-    int16(ErrorCode), unread(Int16, NULL), unread(Int32, NOT_NULL), End, // 2318 SaslAuthenticateResponse v0
-    int16(ErrorCode), unread(Int16, NULL), unread(Int32, NOT_NULL), skip(8), End, // 2322 SaslAuthenticateResponse v1
-    tags(0, 0), int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), skip(8), tags(0, 0), End, // 2327 SaslAuthenticateResponse v2
-    fixed_array(Int32, NOT_NULL, 4), End, // 2334 CreatePartitionsRequest/Topics/Assignments
-    unread(Int16, NOT_NULL), skip(4), array(Int32, NULL, 2334, 4), End, // 2336 CreatePartitionsRequest/Topics
-    array(Int32, NOT_NULL, 2336, 10), int32(Wait), skip(1), End, // 2340 CreatePartitionsRequest v0
-    fixed_array(Compact, NOT_NULL, 4), tags(0, 0), End, // 2344 CreatePartitionsRequest/Topics/Assignments
-    unread(Compact, NOT_NULL), skip(4), array(Compact, NULL, 2344, 2), tags(0, 0), End, // 2347 CreatePartitionsRequest/Topics
-    tags(0, 0), array(Compact, NOT_NULL, 2347, 7), int32(Wait), skip(1), tags(0, 0), End, // 2352 CreatePartitionsRequest v2
-    array(Int32, NOT_NULL, 1298, 4), skip(8), End, // 2358 CreateDelegationTokenRequest v0
-    tags(0, 0), array(Compact, NOT_NULL, 1184, 3), skip(8), tags(0, 0), End, // 2361 CreateDelegationTokenRequest v2
-    tags(0, 0), unread(Compact, NULL), unread(Compact, NULL), array(Compact, NOT_NULL, 1184, 3), skip(8), tags(0, 0), End, // 2366 CreateDelegationTokenRequest v3
-    int16(ErrorCode), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(24), unread(Int16, NOT_NULL), unread(Int32, NOT_NULL), int32(ThrottleTime), End, // 2373 CreateDelegationTokenResponse v0
-    tags(0, 0), int16(ErrorCode), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(24), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), int32(ThrottleTime), tags(0, 0), End, // 2381 CreateDelegationTokenResponse v2
-    tags(0, 0), int16(ErrorCode), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(24), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), int32(ThrottleTime), tags(0, 0), End, // 2391 CreateDelegationTokenResponse v3
-    unread(Int32, NOT_NULL), skip(8), End, // 2403 RenewDelegationTokenRequest v0
-    tags(0, 0), unread(Compact, NOT_NULL), skip(8), tags(0, 0), End, // 2406 RenewDelegationTokenRequest v2
-    int16(ErrorCode), skip(8), int32(ThrottleTime), End, // 2411 RenewDelegationTokenResponse v0
-    tags(0, 0), int16(ErrorCode), skip(8), int32(ThrottleTime), tags(0, 0), End, // 2415 RenewDelegationTokenResponse v2
-    array(Int32, NULL, 1298, 4), End, // 2421 DescribeDelegationTokenRequest v0
-    tags(0, 0), array(Compact, NULL, 1184, 3), tags(0, 0), End, // 2423 DescribeDelegationTokenRequest v2
-    unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(24), unread(Int16, NOT_NULL), unread(Int32, NOT_NULL), array(Int32, NOT_NULL, 1298, 4), End, // 2427 DescribeDelegationTokenResponse/Tokens
-    int16(ErrorCode), array(Int32, NOT_NULL, 2427, 38), int32(ThrottleTime), End, // 2434 DescribeDelegationTokenResponse v0
-    unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(24), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1184, 3), tags(0, 0), End, // 2438 DescribeDelegationTokenResponse/Tokens
-    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 2438, 30), int32(ThrottleTime), tags(0, 0), End, // 2446 DescribeDelegationTokenResponse v2
-    unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(24), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1184, 3), tags(0, 0), End, // 2452 DescribeDelegationTokenResponse/Tokens
-    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 2452, 32), int32(ThrottleTime), tags(0, 0), End, // 2462 DescribeDelegationTokenResponse v3
-    array(Int32, NULL, 156, 6), int32(Wait), End, // 2468 ElectLeadersRequest v0
-    skip(1), array(Int32, NULL, 156, 6), int32(Wait), End, // 2471 ElectLeadersRequest v1
-    tags(0, 0), skip(1), array(Compact, NULL, 188, 3), int32(Wait), tags(0, 0), End, // 2475 ElectLeadersRequest v2
-    skip(4), int16(ErrorCode), unread(Int16, NULL), End, // 2481 ElectLeadersResponse/ReplicaElectionResults/PartitionResult
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 2481, 8), End, // 2485 ElectLeadersResponse/ReplicaElectionResults
-    int32(ThrottleTime), array(Int32, NOT_NULL, 2485, 6), End, // 2488 ElectLeadersResponse v0
-    int32(ThrottleTime), int16(ErrorCode), array(Int32, NOT_NULL, 2485, 6), End, // 2491 ElectLeadersResponse v1
-    skip(4), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 2495 ElectLeadersResponse/ReplicaElectionResults/PartitionResult
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2495, 8), tags(0, 0), End, // 2500 ElectLeadersResponse/ReplicaElectionResults
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 2500, 3), tags(0, 0), End, // 2504 ElectLeadersResponse v2
-    unread(Int16, NOT_NULL), skip(1), unread(Int16, NULL), End, // 2510 IncrementalAlterConfigsRequest/Resources/Configs
-    skip(1), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 2510, 5), End, // 2514 IncrementalAlterConfigsRequest/Resources
-    array(Int32, NOT_NULL, 2514, 7), skip(1), End, // 2518 IncrementalAlterConfigsRequest v0
-    unread(Compact, NOT_NULL), skip(1), unread(Compact, NULL), tags(0, 0), End, // 2521 IncrementalAlterConfigsRequest/Resources/Configs
-    skip(1), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2521, 4), tags(0, 0), End, // 2526 IncrementalAlterConfigsRequest/Resources
-    tags(0, 0), array(Compact, NOT_NULL, 2526, 4), skip(1), tags(0, 0), End, // 2531 IncrementalAlterConfigsRequest v1
-    skip(4), fixed_array(Compact, NULL, 4), tags(0, 0), End, // 2536 AlterPartitionReassignmentsRequest/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2536, 6), tags(0, 0), End, // 2540 AlterPartitionReassignmentsRequest/Topics
-    tags(0, 0), int32(Wait), array(Compact, NOT_NULL, 2540, 3), tags(0, 0), End, // 2544 AlterPartitionReassignmentsRequest v0
-    tags(0, 0), int32(Wait), skip(1), array(Compact, NOT_NULL, 2540, 3), tags(0, 0), End, // 2549 AlterPartitionReassignmentsRequest v1
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 2500, 3), tags(0, 0), End, // 2555 AlterPartitionReassignmentsResponse v0
-    tags(0, 0), int32(ThrottleTime), skip(1), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 2500, 3), tags(0, 0), End, // 2562 AlterPartitionReassignmentsResponse v1
-    tags(0, 0), int32(Wait), array(Compact, NULL, 188, 3), tags(0, 0), End, // 2570 ListPartitionReassignmentsRequest v0
-    skip(4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), tags(0, 0), End, // 2575 ListPartitionReassignmentsResponse/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2575, 8), tags(0, 0), End, // 2581 ListPartitionReassignmentsResponse/Topics
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 2581, 3), tags(0, 0), End, // 2585 ListPartitionReassignmentsResponse v0
-    int16(ErrorCode), int32(ThrottleTime), array(Int32, NOT_NULL, 973, 6), End, // 2592 OffsetDeleteResponse v0
-    array(Int32, NOT_NULL, 2510, 5), skip(1), End, // 2596 DescribeClientQuotasRequest v0
-    tags(0, 0), array(Compact, NOT_NULL, 2521, 4), skip(1), tags(0, 0), End, // 2599 DescribeClientQuotasRequest v1
-    unread(Int16, NOT_NULL), skip(8), End, // 2604 DescribeClientQuotasResponse/Entries/Values
-    array(Int32, NOT_NULL, 1301, 4), array(Int32, NOT_NULL, 2604, 10), End, // 2607 DescribeClientQuotasResponse/Entries
-    int32(ThrottleTime), int16(ErrorCode), unread(Int16, NULL), array(Int32, NULL, 2607, 8), End, // 2610 DescribeClientQuotasResponse v0
-    unread(Compact, NOT_NULL), skip(8), tags(0, 0), End, // 2615 DescribeClientQuotasResponse/Entries/Values
-    array(Compact, NOT_NULL, 1307, 3), array(Compact, NOT_NULL, 2615, 10), tags(0, 0), End, // 2619 DescribeClientQuotasResponse/Entries
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NULL, 2619, 3), tags(0, 0), End, // 2623 DescribeClientQuotasResponse v1
-    unread(Int16, NOT_NULL), skip(9), End, // 2630 AlterClientQuotasRequest/Entries/Ops
-    array(Int32, NOT_NULL, 1301, 4), array(Int32, NOT_NULL, 2630, 11), End, // 2633 AlterClientQuotasRequest/Entries
-    array(Int32, NOT_NULL, 2633, 8), skip(1), End, // 2636 AlterClientQuotasRequest v0
-    unread(Compact, NOT_NULL), skip(9), tags(0, 0), End, // 2639 AlterClientQuotasRequest/Entries/Ops
-    array(Compact, NOT_NULL, 1307, 3), array(Compact, NOT_NULL, 2639, 11), tags(0, 0), End, // 2643 AlterClientQuotasRequest/Entries
-    tags(0, 0), array(Compact, NOT_NULL, 2643, 3), skip(1), tags(0, 0), End, // 2647 AlterClientQuotasRequest v1
-    int16(ErrorCode), unread(Int16, NULL), array(Int32, NOT_NULL, 1301, 4), End, // 2652 AlterClientQuotasResponse/Entries
-    int32(ThrottleTime), array(Int32, NOT_NULL, 2652, 8), End, // 2656 AlterClientQuotasResponse v0
-    int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 1307, 3), tags(0, 0), End, // 2659 AlterClientQuotasResponse/Entries
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 2659, 5), tags(0, 0), End, // 2664 AlterClientQuotasResponse v1
-    unread(Compact, NOT_NULL), tags(0, 0), End, // 2669 DescribeUserScramCredentialsRequest/Users
-    tags(0, 0), array(Compact, NULL, 2669, 2), tags(0, 0), End, // 2672 DescribeUserScramCredentialsRequest v0
-    skip(5), tags(0, 0), End, // 2676 DescribeUserScramCredentialsResponse/Results/CredentialInfos
-    unread(Compact, NOT_NULL), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 2676, 6), tags(0, 0), End, // 2679 DescribeUserScramCredentialsResponse/Results
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 2679, 6), tags(0, 0), End, // 2685 DescribeUserScramCredentialsResponse v0
-    unread(Compact, NOT_NULL), skip(1), tags(0, 0), End, // 2692 AlterUserScramCredentialsRequest/Deletions
-    unread(Compact, NOT_NULL), skip(5), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), tags(0, 0), End, // 2696 AlterUserScramCredentialsRequest/Upsertions
-    tags(0, 0), array(Compact, NOT_NULL, 2692, 3), array(Compact, NOT_NULL, 2696, 9), tags(0, 0), End, // 2702 AlterUserScramCredentialsRequest v0
-    skip(8), int32(ReplicaId), skip(12), tags(0, 0), End, // 2707 VoteRequest/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2707, 25), tags(0, 0), End, // 2712 VoteRequest/Topics
-    tags(0, 0), unread(Compact, NULL), array(Compact, NOT_NULL, 2712, 3), tags(0, 0), End, // 2716 VoteRequest v0
-    skip(8), int32(ReplicaId), skip(44), tags(0, 0), End, // 2721 VoteRequest/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2721, 57), tags(0, 0), End, // 2726 VoteRequest/Topics
-    tags(0, 0), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 2726, 3), tags(0, 0), End, // 2730 VoteRequest v1
-    skip(8), int32(ReplicaId), skip(45), tags(0, 0), End, // 2736 VoteRequest/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2736, 58), tags(0, 0), End, // 2741 VoteRequest/Topics
-    tags(0, 0), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 2741, 3), tags(0, 0), End, // 2745 VoteRequest v2
-    skip(4), int16(ErrorCode), skip(9), tags(0, 0), End, // 2751 VoteResponse/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2751, 16), tags(0, 0), End, // 2756 VoteResponse/Topics
-    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 2756, 3), tags(0, 0), End, // 2760 VoteResponse v0
-    unread(Int16, NULL), array(Int32, NOT_NULL, 330, 6), End, // 2765 BeginQuorumEpochRequest v0
-    skip(28), tags(0, 0), End, // 2768 BeginQuorumEpochRequest/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2768, 29), tags(0, 0), End, // 2771 BeginQuorumEpochRequest/Topics
-    tags(0, 0), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 2771, 3), array(Compact, NOT_NULL, 1980, 5), tags(0, 0), End, // 2775 BeginQuorumEpochRequest v1
-    int16(ErrorCode), array(Int32, NOT_NULL, 45, 6), End, // 2782 BeginQuorumEpochResponse v0
-    skip(4), int16(ErrorCode), skip(8), tags(0, 0), End, // 2785 BeginQuorumEpochResponse/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2785, 15), tags(0, 0), End, // 2790 BeginQuorumEpochResponse/Topics
-    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 2790, 3), tags(0, 0), End, // 2794 BeginQuorumEpochResponse v1
-    skip(12), fixed_array(Int32, NOT_NULL, 4), End, // 2799 EndQuorumEpochRequest/Topics/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 2799, 16), End, // 2802 EndQuorumEpochRequest/Topics
-    unread(Int16, NULL), array(Int32, NOT_NULL, 2802, 6), End, // 2805 EndQuorumEpochRequest v0
-    skip(20), tags(0, 0), End, // 2808 EndQuorumEpochRequest/Topics/Partitions/PreferredCandidates
-    skip(12), array(Compact, NOT_NULL, 2808, 21), tags(0, 0), End, // 2811 EndQuorumEpochRequest/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2811, 14), tags(0, 0), End, // 2815 EndQuorumEpochRequest/Topics
-    tags(0, 0), unread(Compact, NULL), array(Compact, NOT_NULL, 2815, 3), array(Compact, NOT_NULL, 1980, 5), tags(0, 0), End, // 2819 EndQuorumEpochRequest v1
-    skip(4), tags(0, 0), End, // 2825 DescribeQuorumRequest/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2825, 5), tags(0, 0), End, // 2828 DescribeQuorumRequest/Topics
-    tags(0, 0), array(Compact, NOT_NULL, 2828, 3), tags(0, 0), End, // 2832 DescribeQuorumRequest v0
-    skip(4), int16(ErrorCode), skip(16), array(Compact, NOT_NULL, 1711, 13), array(Compact, NOT_NULL, 1711, 13), tags(0, 0), End, // 2836 DescribeQuorumResponse/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2836, 25), tags(0, 0), End, // 2843 DescribeQuorumResponse/Topics
-    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 2843, 3), tags(0, 0), End, // 2847 DescribeQuorumResponse v0
-    skip(4), int16(ErrorCode), skip(16), array(Compact, NOT_NULL, 2768, 29), array(Compact, NOT_NULL, 2768, 29), tags(0, 0), End, // 2852 DescribeQuorumResponse/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2852, 25), tags(0, 0), End, // 2859 DescribeQuorumResponse/Topics
-    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 2859, 3), tags(0, 0), End, // 2863 DescribeQuorumResponse v1
-    skip(44), tags(0, 0), End, // 2868 DescribeQuorumResponse/Topics/Partitions/CurrentVoters
-    skip(4), int16(ErrorCode), unread(Compact, NULL), skip(16), array(Compact, NOT_NULL, 2868, 45), array(Compact, NOT_NULL, 2868, 45), tags(0, 0), End, // 2871 DescribeQuorumResponse/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2871, 26), tags(0, 0), End, // 2879 DescribeQuorumResponse/Topics
-    skip(4), array(Compact, NOT_NULL, 1980, 5), tags(0, 0), End, // 2883 DescribeQuorumResponse/Nodes
-    tags(0, 0), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 2879, 3), array(Compact, NOT_NULL, 2883, 6), tags(0, 0), End, // 2887 DescribeQuorumResponse v2
-    skip(8), fixed_array(Compact, NOT_NULL, 4), skip(4), tags(0, 0), End, // 2894 AlterPartitionRequest/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2894, 14), tags(0, 0), End, // 2899 AlterPartitionRequest/Topics
-    tags(0, 0), skip(12), array(Compact, NOT_NULL, 2899, 3), tags(0, 0), End, // 2903 AlterPartitionRequest v0
-    skip(8), fixed_array(Compact, NOT_NULL, 4), skip(5), tags(0, 0), End, // 2908 AlterPartitionRequest/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2908, 15), tags(0, 0), End, // 2913 AlterPartitionRequest/Topics
-    tags(0, 0), skip(12), array(Compact, NOT_NULL, 2913, 3), tags(0, 0), End, // 2917 AlterPartitionRequest v1
-    skip(16), array(Compact, NOT_NULL, 2908, 15), tags(0, 0), End, // 2922 AlterPartitionRequest/Topics
-    tags(0, 0), skip(12), array(Compact, NOT_NULL, 2922, 18), tags(0, 0), End, // 2926 AlterPartitionRequest v2
-    skip(8), array(Compact, NOT_NULL, 1711, 13), skip(5), tags(0, 0), End, // 2931 AlterPartitionRequest/Topics/Partitions
-    skip(16), array(Compact, NOT_NULL, 2931, 15), tags(0, 0), End, // 2936 AlterPartitionRequest/Topics
-    tags(0, 0), skip(12), array(Compact, NOT_NULL, 2936, 18), tags(0, 0), End, // 2940 AlterPartitionRequest v3
-    skip(4), int16(ErrorCode), skip(8), fixed_array(Compact, NOT_NULL, 4), skip(4), tags(0, 0), End, // 2945 AlterPartitionResponse/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2945, 20), tags(0, 0), End, // 2952 AlterPartitionResponse/Topics
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 2952, 3), tags(0, 0), End, // 2956 AlterPartitionResponse v0
-    skip(4), int16(ErrorCode), skip(8), fixed_array(Compact, NOT_NULL, 4), skip(5), tags(0, 0), End, // 2962 AlterPartitionResponse/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2962, 21), tags(0, 0), End, // 2969 AlterPartitionResponse/Topics
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 2969, 3), tags(0, 0), End, // 2973 AlterPartitionResponse v1
-    skip(16), array(Compact, NOT_NULL, 2962, 21), tags(0, 0), End, // 2979 AlterPartitionResponse/Topics
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 2979, 18), tags(0, 0), End, // 2983 AlterPartitionResponse v2
-    unread(Compact, NOT_NULL), skip(3), tags(0, 0), End, // 2989 UpdateFeaturesRequest/FeatureUpdates
-    tags(0, 0), int32(Wait), array(Compact, NOT_NULL, 2989, 5), tags(0, 0), End, // 2993 UpdateFeaturesRequest v0
-    tags(0, 0), int32(Wait), array(Compact, NOT_NULL, 2989, 5), skip(1), tags(0, 0), End, // 2998 UpdateFeaturesRequest v1
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 1687, 5), tags(0, 0), End, // 3004 UpdateFeaturesResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 3011 UpdateFeaturesResponse v2
-    tags(0, 0), unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), tags(0, 0), End, // 3017 EnvelopeRequest v0
-    tags(0, 0), unread(Compact, NULL), int16(ErrorCode), tags(0, 0), End, // 3023 EnvelopeResponse v0
-    skip(20), tags(0, 0), skip(8), tags(0, 0), End, // 3028 FetchSnapshotRequest/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3028, 30), tags(0, 0), End, // 3033 FetchSnapshotRequest/Topics
-    tags(0, 0), int32(ReplicaId), skip(4), array(Compact, NOT_NULL, 3033, 3), tags(0, 0), End, // 3037 FetchSnapshotRequest v0
-    skip(4), int16(ErrorCode), skip(12), tags(0, 0), skip(16), skipped(Records, Compact, NOT_NULL), tags(0, 0), End, // 3043 FetchSnapshotResponse/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3043, 37), tags(0, 0), End, // 3051 FetchSnapshotResponse/Topics
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 3051, 3), tags(0, 0), End, // 3055 FetchSnapshotResponse v0
-    tags(0, 0), skip(1), tags(0, 0), End, // 3061 DescribeClusterRequest v0
-    tags(0, 0), skip(2), tags(0, 0), End, // 3065 DescribeClusterRequest v1
-    tags(0, 0), skip(3), tags(0, 0), End, // 3069 DescribeClusterRequest v2
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), skip(4), array(Compact, NOT_NULL, 108, 11), skip(4), tags(0, 0), End, // 3073 DescribeClusterResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), skip(1), unread(Compact, NOT_NULL), skip(4), array(Compact, NOT_NULL, 108, 11), skip(4), tags(0, 0), End, // 3083 DescribeClusterResponse v1
-    int32(NodeId), bytes(Host, Compact, NOT_NULL), int32(Port), unread(Compact, NULL), skip(1), tags(0, 0), End, // 3094 DescribeClusterResponse/Brokers
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), skip(1), unread(Compact, NOT_NULL), skip(4), array(Compact, NOT_NULL, 3094, 12), skip(4), tags(0, 0), End, // 3101 DescribeClusterResponse v2
-    tags(0, 0), array(Compact, NOT_NULL, 188, 3), tags(0, 0), End, // 3112 DescribeProducersRequest v0
-    skip(36), tags(0, 0), End, // 3116 DescribeProducersResponse/Topics/Partitions/ActiveProducers
-    skip(4), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 3116, 37), tags(0, 0), End, // 3119 DescribeProducersResponse/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3119, 9), tags(0, 0), End, // 3125 DescribeProducersResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3125, 3), tags(0, 0), End, // 3129 DescribeProducersResponse v0
-    unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(4), tags(0, 0), End, // 3134 BrokerRegistrationRequest/Listeners
-    tags(0, 0), skip(4), unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 3134, 7), array(Compact, NOT_NULL, 885, 6), unread(Compact, NULL), tags(0, 0), End, // 3139 BrokerRegistrationRequest v0
-    tags(0, 0), skip(4), unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 3134, 7), array(Compact, NOT_NULL, 885, 6), unread(Compact, NULL), skip(1), tags(0, 0), End, // 3148 BrokerRegistrationRequest v1
-    tags(0, 0), skip(4), unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 3134, 7), array(Compact, NOT_NULL, 885, 6), unread(Compact, NULL), skip(1), fixed_array(Compact, NOT_NULL, 16), tags(0, 0), End, // 3158 BrokerRegistrationRequest v2
-    tags(0, 0), skip(4), unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 3134, 7), array(Compact, NOT_NULL, 885, 6), unread(Compact, NULL), skip(1), fixed_array(Compact, NOT_NULL, 16), skip(8), tags(0, 0), End, // 3169 BrokerRegistrationRequest v3
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(8), tags(0, 0), End, // 3181 BrokerRegistrationResponse v0
-    tags(0, 0), skip(22), tags(0, 0), End, // 3187 BrokerHeartbeatRequest v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(3), tags(0, 0), End, // 3191 BrokerHeartbeatResponse v0
-    tags(0, 0), skip(4), tags(0, 0), End, // 3197 UnregisterBrokerRequest v0
-    int16(ErrorCode), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(22), array(Compact, NOT_NULL, 188, 3), tags(0, 0), End, // 3201 DescribeTransactionsResponse/TransactionStates
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3201, 28), tags(0, 0), End, // 3208 DescribeTransactionsResponse v0
-    tags(0, 0), array(Compact, NOT_NULL, 1119, 1), fixed_array(Compact, NOT_NULL, 8), tags(0, 0), End, // 3213 ListTransactionsRequest v0
-    tags(0, 0), array(Compact, NOT_NULL, 1119, 1), fixed_array(Compact, NOT_NULL, 8), skip(8), tags(0, 0), End, // 3218 ListTransactionsRequest v1
-    tags(0, 0), array(Compact, NOT_NULL, 1119, 1), fixed_array(Compact, NOT_NULL, 8), skip(8), unread(Compact, NULL), tags(0, 0), End, // 3224 ListTransactionsRequest v2
-    unread(Compact, NOT_NULL), skip(8), unread(Compact, NOT_NULL), tags(0, 0), End, // 3231 ListTransactionsResponse/TransactionStates
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 1119, 1), array(Compact, NOT_NULL, 3231, 11), tags(0, 0), End, // 3236 ListTransactionsResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(12), tags(0, 0), End, // 3243 AllocateProducerIdsResponse v0
-    tags(0, 0), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(4), unread(Compact, NULL), unread(Compact, NULL), skip(4), array(Compact, NULL, 1119, 1), unread(Compact, NULL), array(Compact, NULL, 205, 18), tags(0, 0), End, // 3249 ConsumerGroupHeartbeatRequest v0
-    tags(0, 0), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(4), unread(Compact, NULL), unread(Compact, NULL), skip(4), array(Compact, NULL, 1119, 1), unread(Compact, NULL), unread(Compact, NULL), array(Compact, NULL, 205, 18), tags(0, 0), End, // 3261 ConsumerGroupHeartbeatRequest v1
-    array(Compact, NOT_NULL, 205, 18), tags(0, 0), End, // 3274 ConsumerGroupHeartbeatResponse/Assignment
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), unread(Compact, NULL), skip(8), nullable_struct(3274), tags(0, 0), End, // 3277 ConsumerGroupHeartbeatResponse v0
-    skip(16), unread(Compact, NOT_NULL), fixed_array(Compact, NOT_NULL, 4), tags(0, 0), End, // 3286 ConsumerGroupDescribeResponse/Groups/Members/Assignment/TopicPartitions
-    unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NULL), skip(4), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1119, 1), unread(Compact, NULL), array(Compact, NOT_NULL, 3286, 19), tags(0, 0), array(Compact, NOT_NULL, 3286, 19), tags(0, 0), tags(0, 0), End, // 3291 ConsumerGroupDescribeResponse/Groups/Members
-    int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(8), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3291, 16), skip(4), tags(0, 0), End, // 3305 ConsumerGroupDescribeResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3305, 20), tags(0, 0), End, // 3315 ConsumerGroupDescribeResponse v0
-    unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NULL), skip(4), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1119, 1), unread(Compact, NULL), array(Compact, NOT_NULL, 3286, 19), tags(0, 0), array(Compact, NOT_NULL, 3286, 19), tags(0, 0), skip(1), tags(0, 0), End, // 3320 ConsumerGroupDescribeResponse/Groups/Members
-    int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(8), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3320, 17), skip(4), tags(0, 0), End, // 3335 ConsumerGroupDescribeResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3335, 20), tags(0, 0), End, // 3345 ConsumerGroupDescribeResponse v1
-    tags(0, 0), skip(21), array(Compact, NOT_NULL, 3134, 7), array(Compact, NOT_NULL, 885, 6), tags(0, 0), End, // 3350 ControllerRegistrationRequest v0
-    tags(0, 0), skip(16), tags(0, 0), End, // 3356 GetTelemetrySubscriptionsRequest v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(20), fixed_array(Compact, NOT_NULL, 1), skip(9), array(Compact, NOT_NULL, 1119, 1), tags(0, 0), End, // 3360 GetTelemetrySubscriptionsResponse v0
-    tags(0, 0), skip(22), unread(Compact, NOT_NULL), tags(0, 0), End, // 3369 PushTelemetryRequest v0
-    skip(16), array(Compact, NOT_NULL, 2825, 5), tags(0, 0), End, // 3374 AssignReplicasToDirsRequest/Directories/Topics
-    skip(16), array(Compact, NOT_NULL, 3374, 18), tags(0, 0), End, // 3378 AssignReplicasToDirsRequest/Directories
-    tags(0, 0), skip(12), array(Compact, NOT_NULL, 3378, 18), tags(0, 0), End, // 3382 AssignReplicasToDirsRequest v0
-    skip(16), array(Compact, NOT_NULL, 727, 18), tags(0, 0), End, // 3387 AssignReplicasToDirsResponse/Directories
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 3387, 18), tags(0, 0), End, // 3391 AssignReplicasToDirsResponse v0
-    tags(0, 0), fixed_array(Compact, NOT_NULL, 1), tags(0, 0), End, // 3397 ListConfigResourcesRequest v1
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 2669, 2), tags(0, 0), End, // 3401 ListConfigResourcesResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 2692, 3), tags(0, 0), End, // 3407 ListConfigResourcesResponse v1
-    tags(0, 0), array(Compact, NOT_NULL, 2669, 2), skip(4), nullable_struct(885), tags(0, 0), End, // 3413 DescribeTopicPartitionsRequest v0
-    int16(ErrorCode), skip(12), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NULL, 4), fixed_array(Compact, NULL, 4), fixed_array(Compact, NOT_NULL, 4), tags(0, 0), End, // 3419 DescribeTopicPartitionsResponse/Topics/Partitions
-    int16(ErrorCode), unread(Compact, NULL), skip(17), array(Compact, NOT_NULL, 3419, 20), skip(4), tags(0, 0), End, // 3428 DescribeTopicPartitionsResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3428, 26), nullable_struct(885), tags(0, 0), End, // 3435 DescribeTopicPartitionsResponse v0
-    tags(0, 0), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(4), unread(Compact, NULL), array(Compact, NULL, 1119, 1), tags(0, 0), End, // 3441 ShareGroupHeartbeatRequest v0
-    unread(Compact, NOT_NULL), unread(Compact, NULL), skip(4), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1119, 1), array(Compact, NOT_NULL, 3286, 19), tags(0, 0), tags(0, 0), End, // 3449 ShareGroupDescribeResponse/Groups/Members
-    int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(8), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3449, 12), skip(4), tags(0, 0), End, // 3459 ShareGroupDescribeResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3459, 20), tags(0, 0), End, // 3469 ShareGroupDescribeResponse v0
-    skip(16), fixed_array(Compact, NOT_NULL, 1), tags(0, 0), End, // 3474 ShareFetchRequest/Topics/Partitions/AcknowledgementBatches
-    skip(8), array(Compact, NOT_NULL, 3474, 18), tags(0, 0), End, // 3478 ShareFetchRequest/Topics/Partitions
-    skip(16), array(Compact, NOT_NULL, 3478, 10), tags(0, 0), End, // 3482 ShareFetchRequest/Topics
-    tags(0, 0), unread(Compact, NULL), unread(Compact, NULL), skip(4), int32(Wait), skip(8), array(Compact, NOT_NULL, 3482, 18), array(Compact, NOT_NULL, 205, 18), tags(0, 0), End, // 3486 ShareFetchRequest v0
-    skip(4), array(Compact, NOT_NULL, 3474, 18), tags(0, 0), End, // 3496 ShareFetchRequest/Topics/Partitions
-    skip(16), array(Compact, NOT_NULL, 3496, 6), tags(0, 0), End, // 3500 ShareFetchRequest/Topics
-    tags(0, 0), unread(Compact, NULL), unread(Compact, NULL), skip(4), int32(Wait), skip(16), array(Compact, NOT_NULL, 3500, 18), array(Compact, NOT_NULL, 205, 18), tags(0, 0), End, // 3504 ShareFetchRequest v1
-    tags(0, 0), unread(Compact, NULL), unread(Compact, NULL), skip(4), int32(Wait), skip(18), array(Compact, NOT_NULL, 3500, 18), array(Compact, NOT_NULL, 205, 18), tags(0, 0), End, // 3514 ShareFetchRequest v2
-    skip(18), tags(0, 0), End, // 3524 ShareFetchResponse/Responses/Partitions/AcquiredRecords
-    skip(4), int16(ErrorCode), unread(Compact, NULL), int16(ErrorCode), unread(Compact, NULL), skip(8), tags(0, 0), skipped(Records, Compact, NULL), array(Compact, NOT_NULL, 3524, 19), tags(0, 0), End, // 3527 ShareFetchResponse/Responses/Partitions
-    skip(16), array(Compact, NOT_NULL, 3527, 22), tags(0, 0), End, // 3538 ShareFetchResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 3538, 18), array(Compact, NOT_NULL, 108, 11), tags(0, 0), End, // 3542 ShareFetchResponse v0
-    skip(4), int16(ErrorCode), unread(Compact, NULL), int16(ErrorCode), unread(Compact, NULL), skip(8), tags(0, 0), skipped(Records, Compact, NOT_NULL), array(Compact, NOT_NULL, 3524, 19), tags(0, 0), End, // 3550 ShareFetchResponse/Responses/Partitions
-    skip(16), array(Compact, NOT_NULL, 3550, 22), tags(0, 0), End, // 3561 ShareFetchResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 3561, 18), array(Compact, NOT_NULL, 108, 11), tags(0, 0), End, // 3565 ShareFetchResponse v1
-    tags(0, 0), unread(Compact, NULL), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 3500, 18), tags(0, 0), End, // 3574 ShareAcknowledgeRequest v0
-    tags(0, 0), unread(Compact, NULL), unread(Compact, NULL), skip(5), array(Compact, NOT_NULL, 3500, 18), tags(0, 0), End, // 3581 ShareAcknowledgeRequest v2
-    skip(4), int16(ErrorCode), unread(Compact, NULL), skip(8), tags(0, 0), tags(0, 0), End, // 3588 ShareAcknowledgeResponse/Responses/Partitions
-    skip(16), array(Compact, NOT_NULL, 3588, 17), tags(0, 0), End, // 3595 ShareAcknowledgeResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 3595, 18), array(Compact, NOT_NULL, 108, 11), tags(0, 0), End, // 3599 ShareAcknowledgeResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 3595, 18), array(Compact, NOT_NULL, 108, 11), tags(0, 0), End, // 3607 ShareAcknowledgeResponse v2
-    tags(0, 0), unread(Compact, NULL), int32(Wait), skip(20), array(Compact, NOT_NULL, 1980, 5), tags(0, 0), End, // 3616 AddRaftVoterRequest v0
-    tags(0, 0), unread(Compact, NULL), int32(Wait), skip(20), array(Compact, NOT_NULL, 1980, 5), skip(1), tags(0, 0), End, // 3623 AddRaftVoterRequest v1
-    tags(0, 0), unread(Compact, NULL), skip(20), tags(0, 0), End, // 3631 RemoveRaftVoterRequest v0
-    tags(0, 0), unread(Compact, NULL), skip(24), array(Compact, NOT_NULL, 1980, 5), skip(4), tags(0, 0), tags(0, 0), End, // 3636 UpdateRaftVoterRequest v0
-    skip(16), array(Compact, NOT_NULL, 287, 17), tags(0, 0), End, // 3644 InitializeShareGroupStateRequest/Topics
-    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3644, 18), tags(0, 0), End, // 3648 InitializeShareGroupStateRequest v0
-    skip(16), array(Compact, NOT_NULL, 2495, 8), tags(0, 0), End, // 3653 InitializeShareGroupStateResponse/Results
-    tags(0, 0), array(Compact, NOT_NULL, 3653, 18), tags(0, 0), End, // 3657 InitializeShareGroupStateResponse v0
-    skip(8), tags(0, 0), End, // 3661 ReadShareGroupStateRequest/Topics/Partitions
-    skip(16), array(Compact, NOT_NULL, 3661, 9), tags(0, 0), End, // 3664 ReadShareGroupStateRequest/Topics
-    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3664, 18), tags(0, 0), End, // 3668 ReadShareGroupStateRequest v0
-    skip(19), tags(0, 0), End, // 3673 ReadShareGroupStateResponse/Results/Partitions/StateBatches
-    skip(4), int16(ErrorCode), unread(Compact, NULL), skip(12), array(Compact, NOT_NULL, 3673, 20), tags(0, 0), End, // 3676 ReadShareGroupStateResponse/Results/Partitions
-    skip(16), array(Compact, NOT_NULL, 3676, 21), tags(0, 0), End, // 3683 ReadShareGroupStateResponse/Results
-    tags(0, 0), array(Compact, NOT_NULL, 3683, 18), tags(0, 0), End, // 3687 ReadShareGroupStateResponse v0
-    skip(20), array(Compact, NOT_NULL, 3673, 20), tags(0, 0), End, // 3691 WriteShareGroupStateRequest/Topics/Partitions
-    skip(16), array(Compact, NOT_NULL, 3691, 22), tags(0, 0), End, // 3695 WriteShareGroupStateRequest/Topics
-    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3695, 18), tags(0, 0), End, // 3699 WriteShareGroupStateRequest v0
-    skip(24), array(Compact, NOT_NULL, 3673, 20), tags(0, 0), End, // 3704 WriteShareGroupStateRequest/Topics/Partitions
-    skip(16), array(Compact, NOT_NULL, 3704, 26), tags(0, 0), End, // 3708 WriteShareGroupStateRequest/Topics
-    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3708, 18), tags(0, 0), End, // 3712 WriteShareGroupStateRequest v1
-    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3374, 18), tags(0, 0), End, // 3717 DeleteShareGroupStateRequest v0
-    skip(4), int16(ErrorCode), unread(Compact, NULL), skip(16), tags(0, 0), End, // 3722 ReadShareGroupStateSummaryResponse/Results/Partitions
-    skip(16), array(Compact, NOT_NULL, 3722, 24), tags(0, 0), End, // 3728 ReadShareGroupStateSummaryResponse/Results
-    tags(0, 0), array(Compact, NOT_NULL, 3728, 18), tags(0, 0), End, // 3732 ReadShareGroupStateSummaryResponse v0
-    skip(4), int16(ErrorCode), unread(Compact, NULL), skip(20), tags(0, 0), End, // 3736 ReadShareGroupStateSummaryResponse/Results/Partitions
-    skip(16), array(Compact, NOT_NULL, 3736, 28), tags(0, 0), End, // 3742 ReadShareGroupStateSummaryResponse/Results
-    tags(0, 0), array(Compact, NOT_NULL, 3742, 18), tags(0, 0), End, // 3746 ReadShareGroupStateSummaryResponse v1
-    unread(Compact, NOT_NULL), skip(6), array(Compact, NOT_NULL, 1184, 3), tags(0, 0), End, // 3750 StreamsGroupHeartbeatRequest/Topology/Subtopologies/StateChangelogTopics
-    fixed_array(Compact, NOT_NULL, 2), fixed_array(Compact, NOT_NULL, 2), fixed_array(Compact, NOT_NULL, 2), tags(0, 0), End, // 3755 StreamsGroupHeartbeatRequest/Topology/Subtopologies/CopartitionGroups
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1119, 1), array(Compact, NOT_NULL, 1119, 1), array(Compact, NOT_NULL, 3750, 9), array(Compact, NOT_NULL, 1119, 1), array(Compact, NOT_NULL, 3750, 9), array(Compact, NOT_NULL, 3755, 4), tags(0, 0), End, // 3760 StreamsGroupHeartbeatRequest/Topology/Subtopologies
-    skip(4), array(Compact, NOT_NULL, 3760, 8), tags(0, 0), End, // 3769 StreamsGroupHeartbeatRequest/Topology
-    unread(Compact, NOT_NULL), skip(2), tags(0, 0), End, // 3773 StreamsGroupHeartbeatRequest/UserEndpoint
-    unread(Compact, NOT_NULL), skip(12), tags(0, 0), End, // 3777 StreamsGroupHeartbeatRequest/TaskOffsets
-    tags(0, 0), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(8), unread(Compact, NULL), unread(Compact, NULL), skip(4), nullable_struct(3769), array(Compact, NULL, 188, 3), array(Compact, NULL, 188, 3), array(Compact, NULL, 188, 3), unread(Compact, NULL), nullable_struct(3773), array(Compact, NULL, 1184, 3), array(Compact, NULL, 3777, 14), array(Compact, NULL, 3777, 14), skip(1), tags(0, 0), End, // 3781 StreamsGroupHeartbeatRequest v0
-    skip(1), unread(Compact, NOT_NULL), tags(0, 0), End, // 3800 StreamsGroupHeartbeatResponse/Status
-    unread(Compact, NOT_NULL), skip(2), tags(0, 0), array(Compact, NOT_NULL, 188, 3), array(Compact, NOT_NULL, 188, 3), tags(0, 0), End, // 3804 StreamsGroupHeartbeatResponse/PartitionsByUserEndpoint
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), skip(16), array(Compact, NULL, 3800, 3), array(Compact, NULL, 188, 3), array(Compact, NULL, 188, 3), array(Compact, NULL, 188, 3), skip(4), array(Compact, NULL, 3804, 7), tags(0, 0), End, // 3811 StreamsGroupHeartbeatResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), skip(20), array(Compact, NULL, 3800, 3), array(Compact, NULL, 188, 3), array(Compact, NULL, 188, 3), array(Compact, NULL, 188, 3), skip(5), array(Compact, NULL, 3804, 7), tags(0, 0), End, // 3825 StreamsGroupHeartbeatResponse v1
-    tags(0, 0), array(Compact, NOT_NULL, 1119, 1), skip(2), tags(0, 0), End, // 3839 StreamsGroupDescribeRequest v1
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1119, 1), array(Compact, NOT_NULL, 1119, 1), array(Compact, NOT_NULL, 3750, 9), array(Compact, NOT_NULL, 3750, 9), tags(0, 0), End, // 3844 StreamsGroupDescribeResponse/Groups/Topology/Subtopologies
-    skip(4), array(Compact, NULL, 3844, 6), tags(0, 0), End, // 3851 StreamsGroupDescribeResponse/Groups/Topology
-    unread(Compact, NOT_NULL), skip(4), unread(Compact, NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(4), unread(Compact, NOT_NULL), nullable_struct(3773), array(Compact, NOT_NULL, 1184, 3), array(Compact, NOT_NULL, 3777, 14), array(Compact, NOT_NULL, 3777, 14), array(Compact, NOT_NULL, 188, 3), array(Compact, NOT_NULL, 188, 3), array(Compact, NOT_NULL, 188, 3), tags(0, 0), array(Compact, NOT_NULL, 188, 3), array(Compact, NOT_NULL, 188, 3), array(Compact, NOT_NULL, 188, 3), tags(0, 0), skip(1), tags(0, 0), End, // 3855 StreamsGroupDescribeResponse/Groups/Members
-    int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(8), nullable_struct(3851), array(Compact, NOT_NULL, 3855, 28), skip(4), tags(0, 0), End, // 3878 StreamsGroupDescribeResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3878, 20), tags(0, 0), End, // 3888 StreamsGroupDescribeResponse v0
-    unread(Compact, NOT_NULL), skip(1), array(Compact, NOT_NULL, 1119, 1), unread(Compact, NULL), array(Compact, NOT_NULL, 1119, 1), array(Compact, NOT_NULL, 1119, 1), tags(0, 0), End, // 3893 StreamsGroupDescribeResponse/Groups/TopologyDescription/Subtopologies/Nodes
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3893, 7), tags(0, 0), End, // 3901 StreamsGroupDescribeResponse/Groups/TopologyDescription/Subtopologies
-    unread(Compact, NOT_NULL), skip(1), array(Compact, NOT_NULL, 1119, 1), unread(Compact, NULL), array(Compact, NOT_NULL, 1119, 1), array(Compact, NOT_NULL, 1119, 1), tags(0, 0), unread(Compact, NOT_NULL), skip(1), array(Compact, NOT_NULL, 1119, 1), unread(Compact, NULL), array(Compact, NOT_NULL, 1119, 1), array(Compact, NOT_NULL, 1119, 1), tags(0, 0), tags(0, 0), End, // 3905 StreamsGroupDescribeResponse/Groups/TopologyDescription/GlobalStores
-    array(Compact, NOT_NULL, 3901, 3), array(Compact, NOT_NULL, 3905, 15), tags(0, 0), End, // 3921 StreamsGroupDescribeResponse/Groups/TopologyDescription
-    int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(8), nullable_struct(3851), array(Compact, NOT_NULL, 3855, 28), skip(4), nullable_struct(3921), skip(1), unread(Compact, NULL), tags(0, 0), End, // 3925 StreamsGroupDescribeResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3925, 23), tags(0, 0), End, // 3938 StreamsGroupDescribeResponse v1
-    tags(0, 0), array(Compact, NOT_NULL, 1012, 3), tags(0, 0), End, // 3943 DescribeShareGroupOffsetsRequest v0
-    skip(16), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 3947 DescribeShareGroupOffsetsResponse/Groups/Topics/Partitions
-    unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 3947, 20), tags(0, 0), End, // 3952 DescribeShareGroupOffsetsResponse/Groups/Topics
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3952, 19), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 3957 DescribeShareGroupOffsetsResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3957, 6), tags(0, 0), End, // 3963 DescribeShareGroupOffsetsResponse v0
-    skip(24), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 3968 DescribeShareGroupOffsetsResponse/Groups/Topics/Partitions
-    unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 3968, 28), tags(0, 0), End, // 3973 DescribeShareGroupOffsetsResponse/Groups/Topics
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3973, 19), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 3978 DescribeShareGroupOffsetsResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3978, 6), tags(0, 0), End, // 3984 DescribeShareGroupOffsetsResponse v1
-    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1714, 3), tags(0, 0), End, // 3989 AlterShareGroupOffsetsRequest v0
-    unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 2495, 8), tags(0, 0), End, // 3994 AlterShareGroupOffsetsResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 3994, 19), tags(0, 0), End, // 3999 AlterShareGroupOffsetsResponse v0
-    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2669, 2), tags(0, 0), End, // 4006 DeleteShareGroupOffsetsRequest v0
-    unread(Compact, NOT_NULL), skip(16), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 4011 DeleteShareGroupOffsetsResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 4011, 21), tags(0, 0), End, // 4017 DeleteShareGroupOffsetsResponse v0
-    tags(0, 0), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(4), array(Compact, NOT_NULL, 3901, 3), array(Compact, NOT_NULL, 3905, 15), tags(0, 0), tags(0, 0), End, // 4024 StreamsGroupTopologyDescriptionUpdateRequest v0
+    skip(4), int16(ErrorCode), skip(24), array(Compact, NOT_NULL, 15, 6), unread(Compact, NULL), tags(0, 0), End, // 88 ProduceResponse/Responses/PartitionResponses
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 88, 33), tags(0, 0), End, // 95 ProduceResponse/Responses
+    tags(0, 0), array(Compact, NOT_NULL, 95, 3), int32(ThrottleTime), tags(0, 0), End, // 99 ProduceResponse v9
+    int32(NodeId), bytes(Host, Compact, NOT_NULL), int32(Port), unread(Compact, NULL), tags(0, 0), End, // 104 ProduceResponse/NodeEndpoints
+    array(Compact, NOT_NULL, 104, 11), End, // 110 ProduceResponse, tag 0
+    tags(0, 0), array(Compact, NOT_NULL, 95, 3), int32(ThrottleTime), tags(0, 1), End, // 112 ProduceResponse v10
+    skip(16), array(Compact, NOT_NULL, 88, 33), tags(0, 0), End, // 117 ProduceResponse/Responses
+    tags(0, 0), array(Compact, NOT_NULL, 117, 18), int32(ThrottleTime), tags(0, 1), End, // 121 ProduceResponse v13
+    unread(Int16, NOT_NULL), fixed_array(Int32, NOT_NULL, 16), End, // 126 FetchRequest/Topics
+    skip(4), int32(Wait), skip(4), array(Int32, NOT_NULL, 126, 6), End, // 129 FetchRequest v0
+    skip(4), int32(Wait), skip(8), array(Int32, NOT_NULL, 126, 6), End, // 134 FetchRequest v3
+    skip(4), int32(Wait), skip(9), array(Int32, NOT_NULL, 126, 6), End, // 139 FetchRequest v4
+    unread(Int16, NOT_NULL), fixed_array(Int32, NOT_NULL, 24), End, // 144 FetchRequest/Topics
+    skip(4), int32(Wait), skip(9), array(Int32, NOT_NULL, 144, 6), End, // 147 FetchRequest v5
+    unread(Int16, NOT_NULL), fixed_array(Int32, NOT_NULL, 4), End, // 152 FetchRequest/ForgottenTopicsData
+    skip(4), int32(Wait), skip(17), array(Int32, NOT_NULL, 144, 6), array(Int32, NOT_NULL, 152, 6), End, // 155 FetchRequest v7
+    unread(Int16, NOT_NULL), fixed_array(Int32, NOT_NULL, 28), End, // 161 FetchRequest/Topics
+    skip(4), int32(Wait), skip(17), array(Int32, NOT_NULL, 161, 6), array(Int32, NOT_NULL, 152, 6), End, // 164 FetchRequest v9
+    skip(4), int32(Wait), skip(17), array(Int32, NOT_NULL, 161, 6), array(Int32, NOT_NULL, 152, 6), unread(Int16, NOT_NULL), End, // 170 FetchRequest v11
+    skip(32), tags(0, 0), End, // 177 FetchRequest/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 177, 33), tags(0, 0), End, // 180 FetchRequest/Topics
+    unread(Compact, NOT_NULL), fixed_array(Compact, NOT_NULL, 4), tags(0, 0), End, // 184 FetchRequest/ForgottenTopicsData
+    tags(0, 0), skip(4), int32(Wait), skip(17), array(Compact, NOT_NULL, 180, 3), array(Compact, NOT_NULL, 184, 3), unread(Compact, NOT_NULL), tags(0, 0), End, // 188 FetchRequest v12
+    skip(16), array(Compact, NOT_NULL, 177, 33), tags(0, 0), End, // 197 FetchRequest/Topics
+    skip(16), fixed_array(Compact, NOT_NULL, 4), tags(0, 0), End, // 201 FetchRequest/ForgottenTopicsData
+    tags(0, 0), skip(4), int32(Wait), skip(17), array(Compact, NOT_NULL, 197, 18), array(Compact, NOT_NULL, 201, 18), unread(Compact, NOT_NULL), tags(0, 0), End, // 205 FetchRequest v13
+    tags(0, 0), int32(Wait), skip(17), array(Compact, NOT_NULL, 197, 18), array(Compact, NOT_NULL, 201, 18), unread(Compact, NOT_NULL), tags(0, 0), End, // 214 FetchRequest v15
+    skip(4), int16(ErrorCode), skip(8), unread(Int32, NULL), End, // 222 FetchResponse/Responses/Partitions
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 222, 18), End, // 227 FetchResponse/Responses
+    array(Int32, NOT_NULL, 227, 6), End, // 230 FetchResponse v0
+    int32(ThrottleTime), array(Int32, NOT_NULL, 227, 6), End, // 232 FetchResponse v1
+    skip(4), int16(ErrorCode), skip(16), fixed_array(Int32, NULL, 16), unread(Int32, NULL), End, // 235 FetchResponse/Responses/Partitions
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 235, 30), End, // 241 FetchResponse/Responses
+    int32(ThrottleTime), array(Int32, NOT_NULL, 241, 6), End, // 244 FetchResponse v4
+    skip(4), int16(ErrorCode), skip(24), fixed_array(Int32, NULL, 16), unread(Int32, NULL), End, // 247 FetchResponse/Responses/Partitions
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 247, 38), End, // 253 FetchResponse/Responses
+    int32(ThrottleTime), array(Int32, NOT_NULL, 253, 6), End, // 256 FetchResponse v5
+    int32(ThrottleTime), int16(ErrorCode), skip(4), array(Int32, NOT_NULL, 253, 6), End, // 259 FetchResponse v7
+    skip(4), int16(ErrorCode), skip(24), fixed_array(Int32, NULL, 16), skip(4), unread(Int32, NULL), End, // 264 FetchResponse/Responses/Partitions
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 264, 42), End, // 271 FetchResponse/Responses
+    int32(ThrottleTime), int16(ErrorCode), skip(4), array(Int32, NOT_NULL, 271, 6), End, // 274 FetchResponse v11
+    skip(16), tags(0, 0), End, // 279 FetchResponse/Responses/Partitions/AbortedTransactions
+    skip(4), int16(ErrorCode), skip(24), array(Compact, NULL, 279, 17), skip(4), unread(Compact, NULL), tags(0, 0), End, // 282 FetchResponse/Responses/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 282, 37), tags(0, 0), End, // 290 FetchResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(4), array(Compact, NOT_NULL, 290, 3), tags(0, 0), End, // 294 FetchResponse v12
+    skip(16), array(Compact, NOT_NULL, 282, 37), tags(0, 0), End, // 301 FetchResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(4), array(Compact, NOT_NULL, 301, 18), tags(0, 0), End, // 305 FetchResponse v13
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(4), array(Compact, NOT_NULL, 301, 18), tags(0, 1), End, // 312 FetchResponse v16
+    skip(4), array(Int32, NOT_NULL, 126, 6), End, // 319 ListOffsetsRequest v0
+    unread(Int16, NOT_NULL), fixed_array(Int32, NOT_NULL, 12), End, // 322 ListOffsetsRequest/Topics
+    skip(4), array(Int32, NOT_NULL, 322, 6), End, // 325 ListOffsetsRequest v1
+    skip(5), array(Int32, NOT_NULL, 322, 6), End, // 328 ListOffsetsRequest v2
+    skip(5), array(Int32, NOT_NULL, 126, 6), End, // 331 ListOffsetsRequest v4
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 279, 17), tags(0, 0), End, // 334 ListOffsetsRequest/Topics
+    tags(0, 0), skip(5), array(Compact, NOT_NULL, 334, 3), tags(0, 0), End, // 338 ListOffsetsRequest v6
+    tags(0, 0), skip(5), array(Compact, NOT_NULL, 334, 3), int32(Wait), tags(0, 0), End, // 343 ListOffsetsRequest v10
+    skip(4), int16(ErrorCode), fixed_array(Int32, NOT_NULL, 8), End, // 349 ListOffsetsResponse/Topics/Partitions
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 349, 10), End, // 353 ListOffsetsResponse/Topics
+    array(Int32, NOT_NULL, 353, 6), End, // 356 ListOffsetsResponse v0
+    array(Int32, NOT_NULL, 57, 6), End, // 358 ListOffsetsResponse v1
+    int32(ThrottleTime), array(Int32, NOT_NULL, 57, 6), End, // 360 ListOffsetsResponse v2
+    skip(4), int16(ErrorCode), skip(20), End, // 363 ListOffsetsResponse/Topics/Partitions
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 363, 26), End, // 367 ListOffsetsResponse/Topics
+    int32(ThrottleTime), array(Int32, NOT_NULL, 367, 6), End, // 370 ListOffsetsResponse v4
+    skip(4), int16(ErrorCode), skip(20), tags(0, 0), End, // 373 ListOffsetsResponse/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 373, 27), tags(0, 0), End, // 378 ListOffsetsResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 378, 3), tags(0, 0), End, // 382 ListOffsetsResponse v6
+    unread(Int16, NOT_NULL), End, // 387 MetadataRequest/Topics
+    array(Int32, NOT_NULL, 387, 2), End, // 389 MetadataRequest v0
+    array(Int32, NULL, 387, 2), End, // 391 MetadataRequest v1
+    array(Int32, NULL, 387, 2), skip(1), End, // 393 MetadataRequest v4
+    array(Int32, NULL, 387, 2), skip(3), End, // 396 MetadataRequest v8
+    unread(Compact, NOT_NULL), tags(0, 0), End, // 399 MetadataRequest/Topics
+    tags(0, 0), array(Compact, NULL, 399, 2), skip(3), tags(0, 0), End, // 402 MetadataRequest v9
+    skip(16), unread(Compact, NULL), tags(0, 0), End, // 407 MetadataRequest/Topics
+    tags(0, 0), array(Compact, NULL, 407, 18), skip(3), tags(0, 0), End, // 411 MetadataRequest v10
+    tags(0, 0), array(Compact, NULL, 407, 18), skip(2), tags(0, 0), End, // 416 MetadataRequest v11
+    int32(NodeId), bytes(Host, Int16, NOT_NULL), int32(Port), End, // 421 MetadataResponse/Brokers
+    int16(ErrorCode), skip(8), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), End, // 425 MetadataResponse/Topics/Partitions
+    int16(ErrorCode), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 425, 18), End, // 430 MetadataResponse/Topics
+    array(Int32, NOT_NULL, 421, 10), array(Int32, NOT_NULL, 430, 8), End, // 434 MetadataResponse v0
+    int32(NodeId), bytes(Host, Int16, NOT_NULL), int32(Port), unread(Int16, NULL), End, // 437 MetadataResponse/Brokers
+    int16(ErrorCode), unread(Int16, NOT_NULL), skip(1), array(Int32, NOT_NULL, 425, 18), End, // 442 MetadataResponse/Topics
+    array(Int32, NOT_NULL, 437, 12), skip(4), array(Int32, NOT_NULL, 442, 9), End, // 447 MetadataResponse v1
+    array(Int32, NOT_NULL, 437, 12), unread(Int16, NULL), skip(4), array(Int32, NOT_NULL, 442, 9), End, // 451 MetadataResponse v2
+    int32(ThrottleTime), array(Int32, NOT_NULL, 437, 12), unread(Int16, NULL), skip(4), array(Int32, NOT_NULL, 442, 9), End, // 456 MetadataResponse v3
+    int16(ErrorCode), skip(8), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), End, // 462 MetadataResponse/Topics/Partitions
+    int16(ErrorCode), unread(Int16, NOT_NULL), skip(1), array(Int32, NOT_NULL, 462, 22), End, // 468 MetadataResponse/Topics
+    int32(ThrottleTime), array(Int32, NOT_NULL, 437, 12), unread(Int16, NULL), skip(4), array(Int32, NOT_NULL, 468, 9), End, // 473 MetadataResponse v5
+    int16(ErrorCode), skip(12), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), End, // 479 MetadataResponse/Topics/Partitions
+    int16(ErrorCode), unread(Int16, NOT_NULL), skip(1), array(Int32, NOT_NULL, 479, 26), End, // 485 MetadataResponse/Topics
+    int32(ThrottleTime), array(Int32, NOT_NULL, 437, 12), unread(Int16, NULL), skip(4), array(Int32, NOT_NULL, 485, 9), End, // 490 MetadataResponse v7
+    int16(ErrorCode), unread(Int16, NOT_NULL), skip(1), array(Int32, NOT_NULL, 479, 26), skip(4), End, // 496 MetadataResponse/Topics
+    int32(ThrottleTime), array(Int32, NOT_NULL, 437, 12), unread(Int16, NULL), skip(4), array(Int32, NOT_NULL, 496, 13), skip(4), End, // 502 MetadataResponse v8
+    int16(ErrorCode), skip(12), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), tags(0, 0), End, // 509 MetadataResponse/Topics/Partitions
+    int16(ErrorCode), unread(Compact, NOT_NULL), skip(1), array(Compact, NOT_NULL, 509, 18), skip(4), tags(0, 0), End, // 516 MetadataResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 104, 11), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 516, 10), skip(4), tags(0, 0), End, // 523 MetadataResponse v9
+    int16(ErrorCode), unread(Compact, NOT_NULL), skip(17), array(Compact, NOT_NULL, 509, 18), skip(4), tags(0, 0), End, // 532 MetadataResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 104, 11), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 532, 26), skip(4), tags(0, 0), End, // 539 MetadataResponse v10
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 104, 11), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 532, 26), tags(0, 0), End, // 548 MetadataResponse v11
+    int16(ErrorCode), unread(Compact, NULL), skip(17), array(Compact, NOT_NULL, 509, 18), skip(4), tags(0, 0), End, // 556 MetadataResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 104, 11), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 556, 26), tags(0, 0), End, // 563 MetadataResponse v12
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 104, 11), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 556, 26), int16(ErrorCode), tags(0, 0), End, // 571 MetadataResponse v13
+    unread(Int16, NOT_NULL), skip(16), fixed_array(Int32, NOT_NULL, 4), skip(4), fixed_array(Int32, NOT_NULL, 4), End, // 580 LeaderAndIsrRequest/UngroupedPartitionStates
+    skip(4), unread(Int16, NOT_NULL), skip(4), End, // 586 LeaderAndIsrRequest/LiveLeaders
+    skip(8), array(Int32, NOT_NULL, 580, 30), array(Int32, NOT_NULL, 586, 10), End, // 590 LeaderAndIsrRequest v0
+    unread(Int16, NOT_NULL), skip(16), fixed_array(Int32, NOT_NULL, 4), skip(4), fixed_array(Int32, NOT_NULL, 4), skip(1), End, // 594 LeaderAndIsrRequest/UngroupedPartitionStates
+    skip(8), array(Int32, NOT_NULL, 594, 31), array(Int32, NOT_NULL, 586, 10), End, // 601 LeaderAndIsrRequest v1
+    skip(16), fixed_array(Int32, NOT_NULL, 4), skip(4), fixed_array(Int32, NOT_NULL, 4), skip(1), End, // 605 LeaderAndIsrRequest/TopicStates/PartitionStates
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 605, 29), End, // 611 LeaderAndIsrRequest/TopicStates
+    skip(16), array(Int32, NOT_NULL, 611, 6), array(Int32, NOT_NULL, 586, 10), End, // 614 LeaderAndIsrRequest v2
+    skip(16), fixed_array(Int32, NOT_NULL, 4), skip(4), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), skip(1), End, // 618 LeaderAndIsrRequest/TopicStates/PartitionStates
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 618, 37), End, // 626 LeaderAndIsrRequest/TopicStates
+    skip(16), array(Int32, NOT_NULL, 626, 6), array(Int32, NOT_NULL, 586, 10), End, // 629 LeaderAndIsrRequest v3
+    skip(16), fixed_array(Compact, NOT_NULL, 4), skip(4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), skip(1), tags(0, 0), End, // 633 LeaderAndIsrRequest/TopicStates/PartitionStates
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 633, 26), tags(0, 0), End, // 642 LeaderAndIsrRequest/TopicStates
+    skip(4), unread(Compact, NOT_NULL), skip(4), tags(0, 0), End, // 646 LeaderAndIsrRequest/LiveLeaders
+    tags(0, 0), skip(16), array(Compact, NOT_NULL, 642, 3), array(Compact, NOT_NULL, 646, 10), tags(0, 0), End, // 651 LeaderAndIsrRequest v4
+    unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 633, 26), tags(0, 0), End, // 657 LeaderAndIsrRequest/TopicStates
+    tags(0, 0), skip(17), array(Compact, NOT_NULL, 657, 19), array(Compact, NOT_NULL, 646, 10), tags(0, 0), End, // 662 LeaderAndIsrRequest v5
+    skip(16), fixed_array(Compact, NOT_NULL, 4), skip(4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), skip(2), tags(0, 0), End, // 668 LeaderAndIsrRequest/TopicStates/PartitionStates
+    unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 668, 27), tags(0, 0), End, // 677 LeaderAndIsrRequest/TopicStates
+    tags(0, 0), skip(17), array(Compact, NOT_NULL, 677, 19), array(Compact, NOT_NULL, 646, 10), tags(0, 0), End, // 682 LeaderAndIsrRequest v6
+    tags(0, 0), skip(18), array(Compact, NOT_NULL, 677, 19), array(Compact, NOT_NULL, 646, 10), tags(0, 0), End, // 688 LeaderAndIsrRequest v7
+    unread(Int16, NOT_NULL), skip(4), int16(ErrorCode), End, // 694 LeaderAndIsrResponse/PartitionErrors
+    int16(ErrorCode), array(Int32, NOT_NULL, 694, 8), End, // 698 LeaderAndIsrResponse v0
+    unread(Compact, NOT_NULL), skip(4), int16(ErrorCode), tags(0, 0), End, // 701 LeaderAndIsrResponse/PartitionErrors
+    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 701, 8), tags(0, 0), End, // 706 LeaderAndIsrResponse v4
+    skip(4), int16(ErrorCode), tags(0, 0), End, // 711 LeaderAndIsrResponse/Topics/PartitionErrors
+    skip(16), array(Compact, NOT_NULL, 711, 7), tags(0, 0), End, // 715 LeaderAndIsrResponse/Topics
+    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 715, 18), tags(0, 0), End, // 719 LeaderAndIsrResponse v5
+    unread(Int16, NOT_NULL), skip(4), End, // 724 StopReplicaRequest/UngroupedPartitions
+    skip(9), array(Int32, NOT_NULL, 724, 6), End, // 727 StopReplicaRequest v0
+    skip(17), array(Int32, NOT_NULL, 152, 6), End, // 730 StopReplicaRequest v1
+    tags(0, 0), skip(17), array(Compact, NOT_NULL, 184, 3), tags(0, 0), End, // 733 StopReplicaRequest v2
+    skip(9), tags(0, 0), End, // 738 StopReplicaRequest/TopicStates/PartitionStates
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 738, 10), tags(0, 0), End, // 741 StopReplicaRequest/TopicStates
+    tags(0, 0), skip(16), array(Compact, NOT_NULL, 741, 3), tags(0, 0), End, // 745 StopReplicaRequest v3
+    tags(0, 0), skip(17), array(Compact, NOT_NULL, 741, 3), tags(0, 0), End, // 750 StopReplicaRequest v4
+    skip(4), unread(Int16, NOT_NULL), skip(2), End, // 755 UpdateMetadataRequest/LiveBrokers/Endpoints
+    skip(4), array(Int32, NOT_NULL, 755, 8), End, // 759 UpdateMetadataRequest/LiveBrokers
+    skip(8), array(Int32, NOT_NULL, 580, 30), array(Int32, NOT_NULL, 759, 8), End, // 762 UpdateMetadataRequest v1
+    skip(4), array(Int32, NOT_NULL, 755, 8), unread(Int16, NULL), End, // 766 UpdateMetadataRequest/LiveBrokers
+    skip(8), array(Int32, NOT_NULL, 580, 30), array(Int32, NOT_NULL, 766, 10), End, // 770 UpdateMetadataRequest v2
+    skip(4), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(2), End, // 774 UpdateMetadataRequest/LiveBrokers/Endpoints
+    skip(4), array(Int32, NOT_NULL, 774, 10), unread(Int16, NULL), End, // 779 UpdateMetadataRequest/LiveBrokers
+    skip(8), array(Int32, NOT_NULL, 580, 30), array(Int32, NOT_NULL, 779, 10), End, // 783 UpdateMetadataRequest v3
+    unread(Int16, NOT_NULL), skip(16), fixed_array(Int32, NOT_NULL, 4), skip(4), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), End, // 787 UpdateMetadataRequest/UngroupedPartitionStates
+    skip(8), array(Int32, NOT_NULL, 787, 34), array(Int32, NOT_NULL, 779, 10), End, // 794 UpdateMetadataRequest v4
+    skip(16), fixed_array(Int32, NOT_NULL, 4), skip(4), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), End, // 798 UpdateMetadataRequest/TopicStates/PartitionStates
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 798, 32), End, // 804 UpdateMetadataRequest/TopicStates
+    skip(16), array(Int32, NOT_NULL, 804, 6), array(Int32, NOT_NULL, 779, 10), End, // 807 UpdateMetadataRequest v5
+    skip(16), fixed_array(Compact, NOT_NULL, 4), skip(4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), tags(0, 0), End, // 811 UpdateMetadataRequest/TopicStates/PartitionStates
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 811, 24), tags(0, 0), End, // 818 UpdateMetadataRequest/TopicStates
+    skip(4), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(2), tags(0, 0), End, // 822 UpdateMetadataRequest/LiveBrokers/Endpoints
+    skip(4), array(Compact, NOT_NULL, 822, 9), unread(Compact, NULL), tags(0, 0), End, // 828 UpdateMetadataRequest/LiveBrokers
+    tags(0, 0), skip(16), array(Compact, NOT_NULL, 818, 3), array(Compact, NOT_NULL, 828, 7), tags(0, 0), End, // 833 UpdateMetadataRequest v6
+    unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 811, 24), tags(0, 0), End, // 839 UpdateMetadataRequest/TopicStates
+    tags(0, 0), skip(16), array(Compact, NOT_NULL, 839, 19), array(Compact, NOT_NULL, 828, 7), tags(0, 0), End, // 844 UpdateMetadataRequest v7
+    tags(0, 0), skip(17), array(Compact, NOT_NULL, 839, 19), array(Compact, NOT_NULL, 828, 7), tags(0, 0), End, // 850 UpdateMetadataRequest v8
+    int16(ErrorCode), End, // 856 UpdateMetadataResponse v0
+    tags(0, 0), int16(ErrorCode), tags(0, 0), End, // 858 UpdateMetadataResponse v6
+    skip(4), End, // 862 ControlledShutdownRequest v0
+    skip(12), End, // 864 ControlledShutdownRequest v2
+    tags(0, 0), skip(12), tags(0, 0), End, // 866 ControlledShutdownRequest v3
+    int16(ErrorCode), array(Int32, NOT_NULL, 724, 6), End, // 870 ControlledShutdownResponse v0
+    unread(Compact, NOT_NULL), skip(4), tags(0, 0), End, // 873 ControlledShutdownResponse/RemainingPartitions
+    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 873, 6), tags(0, 0), End, // 877 ControlledShutdownResponse v3
+    skip(12), unread(Int16, NULL), End, // 882 OffsetCommitRequest/Topics/Partitions
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 882, 14), End, // 885 OffsetCommitRequest/Topics
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 885, 6), End, // 888 OffsetCommitRequest v0
+    skip(20), unread(Int16, NULL), End, // 891 OffsetCommitRequest/Topics/Partitions
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 891, 22), End, // 894 OffsetCommitRequest/Topics
+    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 894, 6), End, // 897 OffsetCommitRequest v1
+    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), skip(8), array(Int32, NOT_NULL, 885, 6), End, // 902 OffsetCommitRequest v2
+    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 885, 6), End, // 908 OffsetCommitRequest v5
+    skip(16), unread(Int16, NULL), End, // 913 OffsetCommitRequest/Topics/Partitions
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 913, 18), End, // 916 OffsetCommitRequest/Topics
+    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 916, 6), End, // 919 OffsetCommitRequest v6
+    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), unread(Int16, NULL), array(Int32, NOT_NULL, 916, 6), End, // 924 OffsetCommitRequest v7
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 407, 18), tags(0, 0), End, // 930 OffsetCommitRequest/Topics
+    tags(0, 0), unread(Compact, NOT_NULL), skip(4), unread(Compact, NOT_NULL), unread(Compact, NULL), array(Compact, NOT_NULL, 930, 3), tags(0, 0), End, // 934 OffsetCommitRequest v8
+    skip(16), array(Compact, NOT_NULL, 407, 18), tags(0, 0), End, // 942 OffsetCommitRequest/Topics
+    tags(0, 0), unread(Compact, NOT_NULL), skip(4), unread(Compact, NOT_NULL), unread(Compact, NULL), array(Compact, NOT_NULL, 942, 18), tags(0, 0), End, // 946 OffsetCommitRequest v10
+    skip(4), int16(ErrorCode), End, // 954 OffsetCommitResponse/Topics/Partitions
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 954, 6), End, // 957 OffsetCommitResponse/Topics
+    array(Int32, NOT_NULL, 957, 6), End, // 960 OffsetCommitResponse v0
+    int32(ThrottleTime), array(Int32, NOT_NULL, 957, 6), End, // 962 OffsetCommitResponse v3
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 711, 7), tags(0, 0), End, // 965 OffsetCommitResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 965, 3), tags(0, 0), End, // 969 OffsetCommitResponse v8
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 715, 18), tags(0, 0), End, // 974 OffsetCommitResponse v10
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 152, 6), End, // 979 OffsetFetchRequest v0
+    unread(Int16, NOT_NULL), array(Int32, NULL, 152, 6), End, // 982 OffsetFetchRequest v2
+    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NULL, 184, 3), tags(0, 0), End, // 985 OffsetFetchRequest v6
+    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NULL, 184, 3), skip(1), tags(0, 0), End, // 990 OffsetFetchRequest v7
+    unread(Compact, NOT_NULL), array(Compact, NULL, 184, 3), tags(0, 0), End, // 996 OffsetFetchRequest/Groups
+    tags(0, 0), array(Compact, NOT_NULL, 996, 3), skip(1), tags(0, 0), End, // 1000 OffsetFetchRequest v8
+    unread(Compact, NOT_NULL), unread(Compact, NULL), skip(4), array(Compact, NULL, 184, 3), tags(0, 0), End, // 1005 OffsetFetchRequest/Groups
+    tags(0, 0), array(Compact, NOT_NULL, 1005, 8), skip(1), tags(0, 0), End, // 1011 OffsetFetchRequest v9
+    unread(Compact, NOT_NULL), unread(Compact, NULL), skip(4), array(Compact, NULL, 201, 18), tags(0, 0), End, // 1016 OffsetFetchRequest/Groups
+    tags(0, 0), array(Compact, NOT_NULL, 1016, 8), skip(1), tags(0, 0), End, // 1022 OffsetFetchRequest v10
+    skip(12), unread(Int16, NULL), int16(ErrorCode), End, // 1027 OffsetFetchResponse/Topics/Partitions
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1027, 16), End, // 1031 OffsetFetchResponse/Topics
+    array(Int32, NOT_NULL, 1031, 6), End, // 1034 OffsetFetchResponse v0
+    array(Int32, NOT_NULL, 1031, 6), int16(ErrorCode), End, // 1036 OffsetFetchResponse v2
+    int32(ThrottleTime), array(Int32, NOT_NULL, 1031, 6), int16(ErrorCode), End, // 1039 OffsetFetchResponse v3
+    skip(16), unread(Int16, NULL), int16(ErrorCode), End, // 1043 OffsetFetchResponse/Topics/Partitions
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1043, 20), End, // 1047 OffsetFetchResponse/Topics
+    int32(ThrottleTime), array(Int32, NOT_NULL, 1047, 6), int16(ErrorCode), End, // 1050 OffsetFetchResponse v5
+    skip(16), unread(Compact, NULL), int16(ErrorCode), tags(0, 0), End, // 1054 OffsetFetchResponse/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1054, 20), tags(0, 0), End, // 1059 OffsetFetchResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1059, 3), int16(ErrorCode), tags(0, 0), End, // 1063 OffsetFetchResponse v6
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1059, 3), int16(ErrorCode), tags(0, 0), End, // 1069 OffsetFetchResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1069, 5), tags(0, 0), End, // 1074 OffsetFetchResponse v8
+    skip(16), array(Compact, NOT_NULL, 1054, 20), tags(0, 0), End, // 1079 OffsetFetchResponse/Groups/Topics
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1079, 18), int16(ErrorCode), tags(0, 0), End, // 1083 OffsetFetchResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1083, 5), tags(0, 0), End, // 1088 OffsetFetchResponse v10
+    unread(Int16, NOT_NULL), skip(1), End, // 1093 FindCoordinatorRequest v1
+    tags(0, 0), unread(Compact, NOT_NULL), skip(1), tags(0, 0), End, // 1096 FindCoordinatorRequest v3
+    unread(Compact, NOT_NULL), End, // 1101 FindCoordinatorRequest/CoordinatorKeys
+    tags(0, 0), skip(1), array(Compact, NOT_NULL, 1101, 1), tags(0, 0), End, // 1103 FindCoordinatorRequest v4
+    int16(ErrorCode), int32(NodeId), bytes(Host, Int16, NOT_NULL), int32(Port), End, // 1108 FindCoordinatorResponse v0
+    int32(ThrottleTime), int16(ErrorCode), unread(Int16, NULL), int32(NodeId), bytes(Host, Int16, NOT_NULL), int32(Port), End, // 1113 FindCoordinatorResponse v1
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), int32(NodeId), bytes(Host, Compact, NOT_NULL), int32(Port), tags(0, 0), End, // 1120 FindCoordinatorResponse v3
+    unread(Compact, NOT_NULL), int32(NodeId), bytes(Host, Compact, NOT_NULL), int32(Port), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 1129 FindCoordinatorResponse/Coordinators
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1129, 14), tags(0, 0), End, // 1137 FindCoordinatorResponse v4
+    unread(Int16, NOT_NULL), unread(Int32, NOT_NULL), End, // 1142 JoinGroupRequest/Protocols
+    unread(Int16, NOT_NULL), int32(Wait), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1142, 6), End, // 1145 JoinGroupRequest v0
+    unread(Int16, NOT_NULL), skip(4), int32(Wait), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1142, 6), End, // 1151 JoinGroupRequest v1
+    unread(Int16, NOT_NULL), skip(4), int32(Wait), unread(Int16, NOT_NULL), unread(Int16, NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1142, 6), End, // 1158 JoinGroupRequest v5
+    unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), tags(0, 0), End, // 1166 JoinGroupRequest/Protocols
+    tags(0, 0), unread(Compact, NOT_NULL), skip(4), int32(Wait), unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1166, 3), tags(0, 0), End, // 1170 JoinGroupRequest v6
+    tags(0, 0), unread(Compact, NOT_NULL), skip(4), int32(Wait), unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1166, 3), unread(Compact, NULL), tags(0, 0), End, // 1180 JoinGroupRequest v8
+    int16(ErrorCode), skip(4), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1142, 6), End, // 1191 JoinGroupResponse v0
+    int32(ThrottleTime), int16(ErrorCode), skip(4), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1142, 6), End, // 1198 JoinGroupResponse v2
+    unread(Int16, NOT_NULL), unread(Int16, NULL), unread(Int32, NOT_NULL), End, // 1206 JoinGroupResponse/Members
+    int32(ThrottleTime), int16(ErrorCode), skip(4), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1206, 8), End, // 1210 JoinGroupResponse v5
+    unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), tags(0, 0), End, // 1218 JoinGroupResponse/Members
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(4), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1218, 4), tags(0, 0), End, // 1223 JoinGroupResponse v6
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(4), unread(Compact, NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1218, 4), tags(0, 0), End, // 1233 JoinGroupResponse v7
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(4), unread(Compact, NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), skip(1), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1218, 4), tags(0, 0), End, // 1244 JoinGroupResponse v9
+    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), End, // 1256 HeartbeatRequest v0
+    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), unread(Int16, NULL), End, // 1260 HeartbeatRequest v3
+    tags(0, 0), unread(Compact, NOT_NULL), skip(4), unread(Compact, NOT_NULL), unread(Compact, NULL), tags(0, 0), End, // 1265 HeartbeatRequest v4
+    int32(ThrottleTime), int16(ErrorCode), End, // 1272 HeartbeatResponse v1
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), tags(0, 0), End, // 1275 HeartbeatResponse v4
+    unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), End, // 1280 LeaveGroupRequest v0
+    unread(Int16, NOT_NULL), unread(Int16, NULL), End, // 1283 LeaveGroupRequest/Members
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1283, 4), End, // 1286 LeaveGroupRequest v3
+    unread(Compact, NOT_NULL), unread(Compact, NULL), tags(0, 0), End, // 1289 LeaveGroupRequest/Members
+    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1289, 3), tags(0, 0), End, // 1293 LeaveGroupRequest v4
+    unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NULL), tags(0, 0), End, // 1298 LeaveGroupRequest/Members
+    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1298, 4), tags(0, 0), End, // 1303 LeaveGroupRequest v5
+    unread(Int16, NOT_NULL), unread(Int16, NULL), int16(ErrorCode), End, // 1308 LeaveGroupResponse/Members
+    int32(ThrottleTime), int16(ErrorCode), array(Int32, NOT_NULL, 1308, 6), End, // 1312 LeaveGroupResponse v3
+    unread(Compact, NOT_NULL), unread(Compact, NULL), int16(ErrorCode), tags(0, 0), End, // 1316 LeaveGroupResponse/Members
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 1316, 5), tags(0, 0), End, // 1321 LeaveGroupResponse v4
+    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1142, 6), End, // 1327 SyncGroupRequest v0
+    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), unread(Int16, NULL), array(Int32, NOT_NULL, 1142, 6), End, // 1332 SyncGroupRequest v3
+    tags(0, 0), unread(Compact, NOT_NULL), skip(4), unread(Compact, NOT_NULL), unread(Compact, NULL), array(Compact, NOT_NULL, 1166, 3), tags(0, 0), End, // 1338 SyncGroupRequest v4
+    tags(0, 0), unread(Compact, NOT_NULL), skip(4), unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NULL), unread(Compact, NULL), array(Compact, NOT_NULL, 1166, 3), tags(0, 0), End, // 1346 SyncGroupRequest v5
+    int16(ErrorCode), unread(Int32, NOT_NULL), End, // 1356 SyncGroupResponse v0
+    int32(ThrottleTime), int16(ErrorCode), unread(Int32, NOT_NULL), End, // 1359 SyncGroupResponse v1
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NOT_NULL), tags(0, 0), End, // 1363 SyncGroupResponse v4
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), tags(0, 0), End, // 1369 SyncGroupResponse v5
+    array(Int32, NOT_NULL, 387, 2), skip(1), End, // 1377 DescribeGroupsRequest v3
+    tags(0, 0), array(Compact, NOT_NULL, 1101, 1), skip(1), tags(0, 0), End, // 1380 DescribeGroupsRequest v5
+    unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int32, NOT_NULL), unread(Int32, NOT_NULL), End, // 1385 DescribeGroupsResponse/Groups/Members
+    int16(ErrorCode), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1385, 14), End, // 1391 DescribeGroupsResponse/Groups
+    array(Int32, NOT_NULL, 1391, 14), End, // 1398 DescribeGroupsResponse v0
+    int32(ThrottleTime), array(Int32, NOT_NULL, 1391, 14), End, // 1400 DescribeGroupsResponse v1
+    int16(ErrorCode), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1385, 14), skip(4), End, // 1403 DescribeGroupsResponse/Groups
+    int32(ThrottleTime), array(Int32, NOT_NULL, 1403, 18), End, // 1411 DescribeGroupsResponse v3
+    unread(Int16, NOT_NULL), unread(Int16, NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int32, NOT_NULL), unread(Int32, NOT_NULL), End, // 1414 DescribeGroupsResponse/Groups/Members
+    int16(ErrorCode), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1414, 16), skip(4), End, // 1421 DescribeGroupsResponse/Groups
+    int32(ThrottleTime), array(Int32, NOT_NULL, 1421, 18), End, // 1429 DescribeGroupsResponse v4
+    unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), tags(0, 0), End, // 1432 DescribeGroupsResponse/Groups/Members
+    int16(ErrorCode), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1432, 7), skip(4), tags(0, 0), End, // 1440 DescribeGroupsResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1440, 12), tags(0, 0), End, // 1449 DescribeGroupsResponse v5
+    int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1432, 7), skip(4), tags(0, 0), End, // 1454 DescribeGroupsResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1454, 13), tags(0, 0), End, // 1464 DescribeGroupsResponse v6
+    End, // 1469 ListGroupsRequest v0
+    tags(0, 0), tags(0, 0), End, // 1470 ListGroupsRequest v3
+    tags(0, 0), array(Compact, NOT_NULL, 1101, 1), tags(0, 0), End, // 1473 ListGroupsRequest v4
+    tags(0, 0), array(Compact, NOT_NULL, 1101, 1), array(Compact, NOT_NULL, 1101, 1), tags(0, 0), End, // 1477 ListGroupsRequest v5
+    int16(ErrorCode), array(Int32, NOT_NULL, 1280, 4), End, // 1482 ListGroupsResponse v0
+    int32(ThrottleTime), int16(ErrorCode), array(Int32, NOT_NULL, 1280, 4), End, // 1485 ListGroupsResponse v1
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 1166, 3), tags(0, 0), End, // 1489 ListGroupsResponse v3
+    unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), tags(0, 0), End, // 1495 ListGroupsResponse/Groups
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 1495, 4), tags(0, 0), End, // 1500 ListGroupsResponse v4
+    unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), tags(0, 0), End, // 1506 ListGroupsResponse/Groups
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 1506, 5), tags(0, 0), End, // 1512 ListGroupsResponse v5
+    bytes(Mechanism, Int16, NOT_NULL), End, // 1518 SaslHandshakeRequest v0
+    int16(ErrorCode), array(Int32, NOT_NULL, 387, 2), End, // 1520 SaslHandshakeResponse v0
+    tags(0, 0), bytes(SoftwareName, Compact, NOT_NULL), bytes(SoftwareVersion, Compact, NOT_NULL), tags(0, 0), End, // 1523 ApiVersionsRequest v3
+    tags(0, 0), bytes(SoftwareName, Compact, NOT_NULL), bytes(SoftwareVersion, Compact, NOT_NULL), unread(Compact, NULL), skip(4), tags(0, 0), End, // 1528 ApiVersionsRequest v5
+    int16(RowKey), int16(RowMin), int16(RowMax), End, // 1535 ApiVersionsResponse/ApiKeys
+    int16(ErrorCode), told_array(VersionRows, Int32, NOT_NULL, 1535, 6), End, // 1539 ApiVersionsResponse v0
+    int16(ErrorCode), told_array(VersionRows, Int32, NOT_NULL, 1535, 6), int32(ThrottleTime), End, // 1542 ApiVersionsResponse v1
+    int16(RowKey), int16(RowMin), int16(RowMax), tags(0, 0), End, // 1546 ApiVersionsResponse/ApiKeys
+    bytes(FinalizedFeature, Compact, NOT_NULL), int16(FinalizedLevel), skip(2), tags(0, 0), End, // 1551 ApiVersionsResponse/FinalizedFeatures
+    array(Compact, NOT_NULL, 1551, 6), End, // 1556 ApiVersionsResponse, tag 2
+    int16(ErrorCode), told_array(VersionRows, Compact, NOT_NULL, 1546, 7), int32(ThrottleTime), tags(1, 1), End, // 1558 ApiVersionsResponse v3
+    skip(4), fixed_array(Int32, NOT_NULL, 4), End, // 1563 CreateTopicsRequest/Topics/Assignments
+    unread(Int16, NOT_NULL), skip(6), array(Int32, NOT_NULL, 1563, 8), array(Int32, NOT_NULL, 1283, 4), End, // 1566 CreateTopicsRequest/Topics
+    array(Int32, NOT_NULL, 1566, 16), int32(Wait), End, // 1571 CreateTopicsRequest v0
+    array(Int32, NOT_NULL, 1566, 16), int32(Wait), skip(1), End, // 1574 CreateTopicsRequest v1
+    skip(4), fixed_array(Compact, NOT_NULL, 4), tags(0, 0), End, // 1578 CreateTopicsRequest/Topics/Assignments
+    unread(Compact, NOT_NULL), skip(6), array(Compact, NOT_NULL, 1578, 6), array(Compact, NOT_NULL, 1289, 3), tags(0, 0), End, // 1582 CreateTopicsRequest/Topics
+    tags(0, 0), array(Compact, NOT_NULL, 1582, 10), int32(Wait), skip(1), tags(0, 0), End, // 1588 CreateTopicsRequest v5
+    unread(Int16, NOT_NULL), int16(ErrorCode), End, // 1594 CreateTopicsResponse/Topics
+    array(Int32, NOT_NULL, 1594, 4), End, // 1597 CreateTopicsResponse v0
+    unread(Int16, NOT_NULL), int16(ErrorCode), unread(Int16, NULL), End, // 1599 CreateTopicsResponse/Topics
+    array(Int32, NOT_NULL, 1599, 6), End, // 1603 CreateTopicsResponse v1
+    int32(ThrottleTime), array(Int32, NOT_NULL, 1599, 6), End, // 1605 CreateTopicsResponse v2
+    unread(Compact, NOT_NULL), unread(Compact, NULL), skip(3), tags(0, 0), End, // 1608 CreateTopicsResponse/Topics/Configs
+    unread(Compact, NOT_NULL), int16(ErrorCode), unread(Compact, NULL), skip(6), array(Compact, NULL, 1608, 6), tags(2, 1), End, // 1613 CreateTopicsResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1613, 12), tags(0, 0), End, // 1620 CreateTopicsResponse v5
+    unread(Compact, NOT_NULL), skip(16), int16(ErrorCode), unread(Compact, NULL), skip(6), array(Compact, NULL, 1608, 6), tags(2, 1), End, // 1625 CreateTopicsResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1625, 28), tags(0, 0), End, // 1633 CreateTopicsResponse v7
+    array(Int32, NOT_NULL, 387, 2), int32(Wait), End, // 1638 DeleteTopicsRequest v0
+    tags(0, 0), array(Compact, NOT_NULL, 1101, 1), int32(Wait), tags(0, 0), End, // 1641 DeleteTopicsRequest v4
+    unread(Compact, NULL), skip(16), tags(0, 0), End, // 1646 DeleteTopicsRequest/Topics
+    tags(0, 0), array(Compact, NOT_NULL, 1646, 18), int32(Wait), tags(0, 0), End, // 1650 DeleteTopicsRequest v6
+    int32(ThrottleTime), array(Int32, NOT_NULL, 1594, 4), End, // 1655 DeleteTopicsResponse v1
+    unread(Compact, NOT_NULL), int16(ErrorCode), tags(0, 0), End, // 1658 DeleteTopicsResponse/Responses
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1658, 4), tags(0, 0), End, // 1662 DeleteTopicsResponse v4
+    unread(Compact, NOT_NULL), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 1667 DeleteTopicsResponse/Responses
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1667, 5), tags(0, 0), End, // 1672 DeleteTopicsResponse v5
+    unread(Compact, NULL), skip(16), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 1677 DeleteTopicsResponse/Responses
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1677, 21), tags(0, 0), End, // 1683 DeleteTopicsResponse v6
+    array(Int32, NOT_NULL, 322, 6), int32(Wait), End, // 1688 DeleteRecordsRequest v0
+    skip(12), tags(0, 0), End, // 1691 DeleteRecordsRequest/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1691, 13), tags(0, 0), End, // 1694 DeleteRecordsRequest/Topics
+    tags(0, 0), array(Compact, NOT_NULL, 1694, 3), int32(Wait), tags(0, 0), End, // 1698 DeleteRecordsRequest v2
+    skip(12), int16(ErrorCode), End, // 1703 DeleteRecordsResponse/Topics/Partitions
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1703, 14), End, // 1706 DeleteRecordsResponse/Topics
+    int32(ThrottleTime), array(Int32, NOT_NULL, 1706, 6), End, // 1709 DeleteRecordsResponse v0
+    skip(12), int16(ErrorCode), tags(0, 0), End, // 1712 DeleteRecordsResponse/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1712, 15), tags(0, 0), End, // 1716 DeleteRecordsResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1716, 3), tags(0, 0), End, // 1720 DeleteRecordsResponse v2
+    unread(Int16, NULL), skip(4), End, // 1725 InitProducerIdRequest v0
+    tags(0, 0), unread(Compact, NULL), skip(4), tags(0, 0), End, // 1728 InitProducerIdRequest v2
+    tags(0, 0), unread(Compact, NULL), skip(14), tags(0, 0), End, // 1733 InitProducerIdRequest v3
+    tags(0, 0), unread(Compact, NULL), skip(16), tags(0, 0), End, // 1738 InitProducerIdRequest v6
+    int32(ThrottleTime), int16(ErrorCode), skip(10), End, // 1743 InitProducerIdResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(10), tags(0, 0), End, // 1747 InitProducerIdResponse v2
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(20), tags(0, 0), End, // 1753 InitProducerIdResponse v6
+    unread(Int16, NOT_NULL), fixed_array(Int32, NOT_NULL, 8), End, // 1759 OffsetForLeaderEpochRequest/Topics
+    array(Int32, NOT_NULL, 1759, 6), End, // 1762 OffsetForLeaderEpochRequest v0
+    array(Int32, NOT_NULL, 322, 6), End, // 1764 OffsetForLeaderEpochRequest v2
+    tags(0, 0), skip(4), array(Compact, NOT_NULL, 1694, 3), tags(0, 0), End, // 1766 OffsetForLeaderEpochRequest v4
+    int16(ErrorCode), skip(12), End, // 1771 OffsetForLeaderEpochResponse/Topics/Partitions
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1771, 14), End, // 1774 OffsetForLeaderEpochResponse/Topics
+    array(Int32, NOT_NULL, 1774, 6), End, // 1777 OffsetForLeaderEpochResponse v0
+    int16(ErrorCode), skip(16), End, // 1779 OffsetForLeaderEpochResponse/Topics/Partitions
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1779, 18), End, // 1782 OffsetForLeaderEpochResponse/Topics
+    array(Int32, NOT_NULL, 1782, 6), End, // 1785 OffsetForLeaderEpochResponse v1
+    int32(ThrottleTime), array(Int32, NOT_NULL, 1782, 6), End, // 1787 OffsetForLeaderEpochResponse v2
+    int16(ErrorCode), skip(16), tags(0, 0), End, // 1790 OffsetForLeaderEpochResponse/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1790, 19), tags(0, 0), End, // 1794 OffsetForLeaderEpochResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1794, 3), tags(0, 0), End, // 1798 OffsetForLeaderEpochResponse v4
+    unread(Int16, NOT_NULL), skip(10), array(Int32, NOT_NULL, 152, 6), End, // 1803 AddPartitionsToTxnRequest v0
+    tags(0, 0), unread(Compact, NOT_NULL), skip(10), array(Compact, NOT_NULL, 184, 3), tags(0, 0), End, // 1807 AddPartitionsToTxnRequest v3
+    unread(Compact, NOT_NULL), skip(11), array(Compact, NOT_NULL, 184, 3), tags(0, 0), End, // 1813 AddPartitionsToTxnRequest/Transactions
+    tags(0, 0), array(Compact, NOT_NULL, 1813, 14), tags(0, 0), End, // 1818 AddPartitionsToTxnRequest v4
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 965, 3), tags(0, 0), End, // 1822 AddPartitionsToTxnResponse/ResultsByTransaction
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 1822, 3), tags(0, 0), End, // 1826 AddPartitionsToTxnResponse v4
+    unread(Int16, NOT_NULL), skip(10), unread(Int16, NOT_NULL), End, // 1832 AddOffsetsToTxnRequest v0
+    tags(0, 0), unread(Compact, NOT_NULL), skip(10), unread(Compact, NOT_NULL), tags(0, 0), End, // 1836 AddOffsetsToTxnRequest v3
+    unread(Int16, NOT_NULL), skip(11), End, // 1842 EndTxnRequest v0
+    tags(0, 0), unread(Compact, NOT_NULL), skip(11), tags(0, 0), End, // 1845 EndTxnRequest v3
+    skip(11), array(Int32, NOT_NULL, 152, 6), skip(4), End, // 1850 WriteTxnMarkersRequest/Markers
+    array(Int32, NOT_NULL, 1850, 19), End, // 1854 WriteTxnMarkersRequest v0
+    skip(11), array(Compact, NOT_NULL, 184, 3), skip(4), tags(0, 0), End, // 1856 WriteTxnMarkersRequest/Markers
+    tags(0, 0), array(Compact, NOT_NULL, 1856, 17), tags(0, 0), End, // 1861 WriteTxnMarkersRequest v1
+    skip(11), array(Compact, NOT_NULL, 184, 3), skip(5), tags(0, 0), End, // 1865 WriteTxnMarkersRequest/Markers
+    tags(0, 0), array(Compact, NOT_NULL, 1865, 18), tags(0, 0), End, // 1870 WriteTxnMarkersRequest v2
+    skip(8), array(Int32, NOT_NULL, 957, 6), End, // 1874 WriteTxnMarkersResponse/Markers
+    array(Int32, NOT_NULL, 1874, 12), End, // 1877 WriteTxnMarkersResponse v0
+    skip(8), array(Compact, NOT_NULL, 965, 3), tags(0, 0), End, // 1879 WriteTxnMarkersResponse/Markers
+    tags(0, 0), array(Compact, NOT_NULL, 1879, 10), tags(0, 0), End, // 1883 WriteTxnMarkersResponse v1
+    unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(10), array(Int32, NOT_NULL, 885, 6), End, // 1887 TxnOffsetCommitRequest v0
+    unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(10), array(Int32, NOT_NULL, 916, 6), End, // 1892 TxnOffsetCommitRequest v2
+    tags(0, 0), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(14), unread(Compact, NOT_NULL), unread(Compact, NULL), array(Compact, NOT_NULL, 930, 3), tags(0, 0), End, // 1897 TxnOffsetCommitRequest v3
+    tags(0, 0), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(14), unread(Compact, NOT_NULL), unread(Compact, NULL), array(Compact, NOT_NULL, 942, 18), tags(0, 0), End, // 1906 TxnOffsetCommitRequest v6
+    skip(1), unread(Int16, NULL), unread(Int16, NULL), unread(Int16, NULL), skip(2), End, // 1915 DescribeAclsRequest v0
+    skip(1), unread(Int16, NULL), skip(1), unread(Int16, NULL), unread(Int16, NULL), skip(2), End, // 1921 DescribeAclsRequest v1
+    tags(0, 0), skip(1), unread(Compact, NULL), skip(1), unread(Compact, NULL), unread(Compact, NULL), skip(2), tags(0, 0), End, // 1928 DescribeAclsRequest v2
+    unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(2), End, // 1937 DescribeAclsResponse/Resources/Acls
+    skip(1), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1937, 6), End, // 1941 DescribeAclsResponse/Resources
+    int32(ThrottleTime), int16(ErrorCode), unread(Int16, NULL), array(Int32, NOT_NULL, 1941, 7), End, // 1945 DescribeAclsResponse v0
+    skip(1), unread(Int16, NOT_NULL), skip(1), array(Int32, NOT_NULL, 1937, 6), End, // 1950 DescribeAclsResponse/Resources
+    int32(ThrottleTime), int16(ErrorCode), unread(Int16, NULL), array(Int32, NOT_NULL, 1950, 8), End, // 1955 DescribeAclsResponse v1
+    unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(2), tags(0, 0), End, // 1960 DescribeAclsResponse/Resources/Acls
+    skip(1), unread(Compact, NOT_NULL), skip(1), array(Compact, NOT_NULL, 1960, 5), tags(0, 0), End, // 1965 DescribeAclsResponse/Resources
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 1965, 5), tags(0, 0), End, // 1971 DescribeAclsResponse v2
+    skip(1), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(2), End, // 1978 CreateAclsRequest/Creations
+    array(Int32, NOT_NULL, 1978, 9), End, // 1984 CreateAclsRequest v0
+    skip(1), unread(Int16, NOT_NULL), skip(1), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(2), End, // 1986 CreateAclsRequest/Creations
+    array(Int32, NOT_NULL, 1986, 10), End, // 1993 CreateAclsRequest v1
+    skip(1), unread(Compact, NOT_NULL), skip(1), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(2), tags(0, 0), End, // 1995 CreateAclsRequest/Creations
+    tags(0, 0), array(Compact, NOT_NULL, 1995, 8), tags(0, 0), End, // 2003 CreateAclsRequest v2
+    int16(ErrorCode), unread(Int16, NULL), End, // 2007 CreateAclsResponse/Results
+    int32(ThrottleTime), array(Int32, NOT_NULL, 2007, 4), End, // 2010 CreateAclsResponse v0
+    int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 2013 CreateAclsResponse/Results
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 2013, 4), tags(0, 0), End, // 2017 CreateAclsResponse v2
+    array(Int32, NOT_NULL, 1915, 9), End, // 2022 DeleteAclsRequest v0
+    array(Int32, NOT_NULL, 1921, 10), End, // 2024 DeleteAclsRequest v1
+    skip(1), unread(Compact, NULL), skip(1), unread(Compact, NULL), unread(Compact, NULL), skip(2), tags(0, 0), End, // 2026 DeleteAclsRequest/Filters
+    tags(0, 0), array(Compact, NOT_NULL, 2026, 8), tags(0, 0), End, // 2034 DeleteAclsRequest v2
+    int16(ErrorCode), unread(Int16, NULL), skip(1), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(2), End, // 2038 DeleteAclsResponse/FilterResults/MatchingAcls
+    int16(ErrorCode), unread(Int16, NULL), array(Int32, NOT_NULL, 2038, 13), End, // 2046 DeleteAclsResponse/FilterResults
+    int32(ThrottleTime), array(Int32, NOT_NULL, 2046, 8), End, // 2050 DeleteAclsResponse v0
+    int16(ErrorCode), unread(Int16, NULL), skip(1), unread(Int16, NOT_NULL), skip(1), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(2), End, // 2053 DeleteAclsResponse/FilterResults/MatchingAcls
+    int16(ErrorCode), unread(Int16, NULL), array(Int32, NOT_NULL, 2053, 14), End, // 2062 DeleteAclsResponse/FilterResults
+    int32(ThrottleTime), array(Int32, NOT_NULL, 2062, 8), End, // 2066 DeleteAclsResponse v1
+    int16(ErrorCode), unread(Compact, NULL), skip(1), unread(Compact, NOT_NULL), skip(1), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(2), tags(0, 0), End, // 2069 DeleteAclsResponse/FilterResults/MatchingAcls
+    int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 2069, 11), tags(0, 0), End, // 2079 DeleteAclsResponse/FilterResults
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 2079, 5), tags(0, 0), End, // 2084 DeleteAclsResponse v2
+    skip(1), unread(Int16, NOT_NULL), array(Int32, NULL, 387, 2), End, // 2089 DescribeConfigsRequest/Resources
+    array(Int32, NOT_NULL, 2089, 7), End, // 2093 DescribeConfigsRequest v0
+    array(Int32, NOT_NULL, 2089, 7), skip(1), End, // 2095 DescribeConfigsRequest v1
+    array(Int32, NOT_NULL, 2089, 7), skip(2), End, // 2098 DescribeConfigsRequest v3
+    skip(1), unread(Compact, NOT_NULL), array(Compact, NULL, 1101, 1), tags(0, 0), End, // 2101 DescribeConfigsRequest/Resources
+    tags(0, 0), array(Compact, NOT_NULL, 2101, 4), skip(2), tags(0, 0), End, // 2106 DescribeConfigsRequest v4
+    unread(Int16, NOT_NULL), unread(Int16, NULL), skip(3), End, // 2111 DescribeConfigsResponse/Results/Configs
+    int16(ErrorCode), unread(Int16, NULL), skip(1), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 2111, 7), End, // 2115 DescribeConfigsResponse/Results
+    int32(ThrottleTime), array(Int32, NOT_NULL, 2115, 11), End, // 2121 DescribeConfigsResponse v0
+    unread(Int16, NOT_NULL), unread(Int16, NULL), skip(1), End, // 2124 DescribeConfigsResponse/Results/Configs/Synonyms
+    unread(Int16, NOT_NULL), unread(Int16, NULL), skip(3), array(Int32, NOT_NULL, 2124, 5), End, // 2128 DescribeConfigsResponse/Results/Configs
+    int16(ErrorCode), unread(Int16, NULL), skip(1), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 2128, 11), End, // 2133 DescribeConfigsResponse/Results
+    int32(ThrottleTime), array(Int32, NOT_NULL, 2133, 11), End, // 2139 DescribeConfigsResponse v1
+    unread(Int16, NOT_NULL), unread(Int16, NULL), skip(3), array(Int32, NOT_NULL, 2124, 5), skip(1), unread(Int16, NULL), End, // 2142 DescribeConfigsResponse/Results/Configs
+    int16(ErrorCode), unread(Int16, NULL), skip(1), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 2142, 14), End, // 2149 DescribeConfigsResponse/Results
+    int32(ThrottleTime), array(Int32, NOT_NULL, 2149, 11), End, // 2155 DescribeConfigsResponse v3
+    unread(Compact, NOT_NULL), unread(Compact, NULL), skip(1), tags(0, 0), End, // 2158 DescribeConfigsResponse/Results/Configs/Synonyms
+    unread(Compact, NOT_NULL), unread(Compact, NULL), skip(3), array(Compact, NOT_NULL, 2158, 4), skip(1), unread(Compact, NULL), tags(0, 0), End, // 2163 DescribeConfigsResponse/Results/Configs
+    int16(ErrorCode), unread(Compact, NULL), skip(1), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2163, 9), tags(0, 0), End, // 2171 DescribeConfigsResponse/Results
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 2171, 7), tags(0, 0), End, // 2178 DescribeConfigsResponse v4
+    skip(1), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1283, 4), End, // 2183 AlterConfigsRequest/Resources
+    array(Int32, NOT_NULL, 2183, 7), skip(1), End, // 2187 AlterConfigsRequest v0
+    skip(1), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1289, 3), tags(0, 0), End, // 2190 AlterConfigsRequest/Resources
+    tags(0, 0), array(Compact, NOT_NULL, 2190, 4), skip(1), tags(0, 0), End, // 2195 AlterConfigsRequest v2
+    int16(ErrorCode), unread(Int16, NULL), skip(1), unread(Int16, NOT_NULL), End, // 2200 AlterConfigsResponse/Responses
+    int32(ThrottleTime), array(Int32, NOT_NULL, 2200, 7), End, // 2205 AlterConfigsResponse v0
+    int16(ErrorCode), unread(Compact, NULL), skip(1), unread(Compact, NOT_NULL), tags(0, 0), End, // 2208 AlterConfigsResponse/Responses
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 2208, 6), tags(0, 0), End, // 2214 AlterConfigsResponse v2
+    array(Int32, NOT_NULL, 979, 6), End, // 2219 AlterReplicaLogDirsRequest v0
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 184, 3), tags(0, 0), End, // 2221 AlterReplicaLogDirsRequest/Dirs
+    tags(0, 0), array(Compact, NOT_NULL, 2221, 3), tags(0, 0), End, // 2225 AlterReplicaLogDirsRequest v2
+    array(Int32, NULL, 152, 6), End, // 2229 DescribeLogDirsRequest v0
+    tags(0, 0), array(Compact, NULL, 184, 3), tags(0, 0), End, // 2231 DescribeLogDirsRequest v2
+    unread(Int16, NOT_NULL), fixed_array(Int32, NOT_NULL, 21), End, // 2235 DescribeLogDirsResponse/Results/Topics
+    int16(ErrorCode), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 2235, 6), End, // 2238 DescribeLogDirsResponse/Results
+    int32(ThrottleTime), array(Int32, NOT_NULL, 2238, 8), End, // 2242 DescribeLogDirsResponse v0
+    skip(21), tags(0, 0), End, // 2245 DescribeLogDirsResponse/Results/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2245, 22), tags(0, 0), End, // 2248 DescribeLogDirsResponse/Results/Topics
+    int16(ErrorCode), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2248, 3), tags(0, 0), End, // 2252 DescribeLogDirsResponse/Results
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 2252, 5), tags(0, 0), End, // 2257 DescribeLogDirsResponse v2
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 2252, 5), tags(0, 0), End, // 2262 DescribeLogDirsResponse v3
+    int16(ErrorCode), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2248, 3), skip(16), tags(0, 0), End, // 2268 DescribeLogDirsResponse/Results
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 2268, 21), tags(0, 0), End, // 2274 DescribeLogDirsResponse v4
+    int16(ErrorCode), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2248, 3), skip(17), tags(0, 0), End, // 2280 DescribeLogDirsResponse/Results
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 2280, 22), tags(0, 0), End, // 2286 DescribeLogDirsResponse v5
+    unread(Int32, NOT_NULL), End, // 2292 SaslAuthenticateRequest v0
+    tags(0, 0), unread(Compact, NOT_NULL), tags(0, 0), End, // 2294 SaslAuthenticateRequest v2
+    int16(ErrorCode), unread(Int16, NULL), unread(Int32, NOT_NULL), End, // 2298 SaslAuthenticateResponse v0
+    int16(ErrorCode), unread(Int16, NULL), unread(Int32, NOT_NULL), skip(8), End, // 2302 SaslAuthenticateResponse v1
+    tags(0, 0), int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), skip(8), tags(0, 0), End, // 2307 SaslAuthenticateResponse v2
+    fixed_array(Int32, NOT_NULL, 4), End, // 2314 CreatePartitionsRequest/Topics/Assignments
+    unread(Int16, NOT_NULL), skip(4), array(Int32, NULL, 2314, 4), End, // 2316 CreatePartitionsRequest/Topics
+    array(Int32, NOT_NULL, 2316, 10), int32(Wait), skip(1), End, // 2320 CreatePartitionsRequest v0
+    fixed_array(Compact, NOT_NULL, 4), tags(0, 0), End, // 2324 CreatePartitionsRequest/Topics/Assignments
+    unread(Compact, NOT_NULL), skip(4), array(Compact, NULL, 2324, 2), tags(0, 0), End, // 2327 CreatePartitionsRequest/Topics
+    tags(0, 0), array(Compact, NOT_NULL, 2327, 7), int32(Wait), skip(1), tags(0, 0), End, // 2332 CreatePartitionsRequest v2
+    array(Int32, NOT_NULL, 1280, 4), skip(8), End, // 2338 CreateDelegationTokenRequest v0
+    tags(0, 0), array(Compact, NOT_NULL, 1166, 3), skip(8), tags(0, 0), End, // 2341 CreateDelegationTokenRequest v2
+    tags(0, 0), unread(Compact, NULL), unread(Compact, NULL), array(Compact, NOT_NULL, 1166, 3), skip(8), tags(0, 0), End, // 2346 CreateDelegationTokenRequest v3
+    int16(ErrorCode), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(24), unread(Int16, NOT_NULL), unread(Int32, NOT_NULL), int32(ThrottleTime), End, // 2353 CreateDelegationTokenResponse v0
+    tags(0, 0), int16(ErrorCode), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(24), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), int32(ThrottleTime), tags(0, 0), End, // 2361 CreateDelegationTokenResponse v2
+    tags(0, 0), int16(ErrorCode), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(24), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), int32(ThrottleTime), tags(0, 0), End, // 2371 CreateDelegationTokenResponse v3
+    unread(Int32, NOT_NULL), skip(8), End, // 2383 RenewDelegationTokenRequest v0
+    tags(0, 0), unread(Compact, NOT_NULL), skip(8), tags(0, 0), End, // 2386 RenewDelegationTokenRequest v2
+    int16(ErrorCode), skip(8), int32(ThrottleTime), End, // 2391 RenewDelegationTokenResponse v0
+    tags(0, 0), int16(ErrorCode), skip(8), int32(ThrottleTime), tags(0, 0), End, // 2395 RenewDelegationTokenResponse v2
+    array(Int32, NULL, 1280, 4), End, // 2401 DescribeDelegationTokenRequest v0
+    tags(0, 0), array(Compact, NULL, 1166, 3), tags(0, 0), End, // 2403 DescribeDelegationTokenRequest v2
+    unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(24), unread(Int16, NOT_NULL), unread(Int32, NOT_NULL), array(Int32, NOT_NULL, 1280, 4), End, // 2407 DescribeDelegationTokenResponse/Tokens
+    int16(ErrorCode), array(Int32, NOT_NULL, 2407, 38), int32(ThrottleTime), End, // 2414 DescribeDelegationTokenResponse v0
+    unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(24), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1166, 3), tags(0, 0), End, // 2418 DescribeDelegationTokenResponse/Tokens
+    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 2418, 30), int32(ThrottleTime), tags(0, 0), End, // 2426 DescribeDelegationTokenResponse v2
+    unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(24), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1166, 3), tags(0, 0), End, // 2432 DescribeDelegationTokenResponse/Tokens
+    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 2432, 32), int32(ThrottleTime), tags(0, 0), End, // 2442 DescribeDelegationTokenResponse v3
+    array(Int32, NULL, 152, 6), int32(Wait), End, // 2448 ElectLeadersRequest v0
+    skip(1), array(Int32, NULL, 152, 6), int32(Wait), End, // 2451 ElectLeadersRequest v1
+    tags(0, 0), skip(1), array(Compact, NULL, 184, 3), int32(Wait), tags(0, 0), End, // 2455 ElectLeadersRequest v2
+    skip(4), int16(ErrorCode), unread(Int16, NULL), End, // 2461 ElectLeadersResponse/ReplicaElectionResults/PartitionResult
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 2461, 8), End, // 2465 ElectLeadersResponse/ReplicaElectionResults
+    int32(ThrottleTime), array(Int32, NOT_NULL, 2465, 6), End, // 2468 ElectLeadersResponse v0
+    int32(ThrottleTime), int16(ErrorCode), array(Int32, NOT_NULL, 2465, 6), End, // 2471 ElectLeadersResponse v1
+    skip(4), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 2475 ElectLeadersResponse/ReplicaElectionResults/PartitionResult
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2475, 8), tags(0, 0), End, // 2480 ElectLeadersResponse/ReplicaElectionResults
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 2480, 3), tags(0, 0), End, // 2484 ElectLeadersResponse v2
+    unread(Int16, NOT_NULL), skip(1), unread(Int16, NULL), End, // 2490 IncrementalAlterConfigsRequest/Resources/Configs
+    skip(1), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 2490, 5), End, // 2494 IncrementalAlterConfigsRequest/Resources
+    array(Int32, NOT_NULL, 2494, 7), skip(1), End, // 2498 IncrementalAlterConfigsRequest v0
+    unread(Compact, NOT_NULL), skip(1), unread(Compact, NULL), tags(0, 0), End, // 2501 IncrementalAlterConfigsRequest/Resources/Configs
+    skip(1), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2501, 4), tags(0, 0), End, // 2506 IncrementalAlterConfigsRequest/Resources
+    tags(0, 0), array(Compact, NOT_NULL, 2506, 4), skip(1), tags(0, 0), End, // 2511 IncrementalAlterConfigsRequest v1
+    skip(4), fixed_array(Compact, NULL, 4), tags(0, 0), End, // 2516 AlterPartitionReassignmentsRequest/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2516, 6), tags(0, 0), End, // 2520 AlterPartitionReassignmentsRequest/Topics
+    tags(0, 0), int32(Wait), array(Compact, NOT_NULL, 2520, 3), tags(0, 0), End, // 2524 AlterPartitionReassignmentsRequest v0
+    tags(0, 0), int32(Wait), skip(1), array(Compact, NOT_NULL, 2520, 3), tags(0, 0), End, // 2529 AlterPartitionReassignmentsRequest v1
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 2480, 3), tags(0, 0), End, // 2535 AlterPartitionReassignmentsResponse v0
+    tags(0, 0), int32(ThrottleTime), skip(1), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 2480, 3), tags(0, 0), End, // 2542 AlterPartitionReassignmentsResponse v1
+    tags(0, 0), int32(Wait), array(Compact, NULL, 184, 3), tags(0, 0), End, // 2550 ListPartitionReassignmentsRequest v0
+    skip(4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), tags(0, 0), End, // 2555 ListPartitionReassignmentsResponse/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2555, 8), tags(0, 0), End, // 2561 ListPartitionReassignmentsResponse/Topics
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 2561, 3), tags(0, 0), End, // 2565 ListPartitionReassignmentsResponse v0
+    int16(ErrorCode), int32(ThrottleTime), array(Int32, NOT_NULL, 957, 6), End, // 2572 OffsetDeleteResponse v0
+    array(Int32, NOT_NULL, 2490, 5), skip(1), End, // 2576 DescribeClientQuotasRequest v0
+    tags(0, 0), array(Compact, NOT_NULL, 2501, 4), skip(1), tags(0, 0), End, // 2579 DescribeClientQuotasRequest v1
+    unread(Int16, NOT_NULL), skip(8), End, // 2584 DescribeClientQuotasResponse/Entries/Values
+    array(Int32, NOT_NULL, 1283, 4), array(Int32, NOT_NULL, 2584, 10), End, // 2587 DescribeClientQuotasResponse/Entries
+    int32(ThrottleTime), int16(ErrorCode), unread(Int16, NULL), array(Int32, NULL, 2587, 8), End, // 2590 DescribeClientQuotasResponse v0
+    unread(Compact, NOT_NULL), skip(8), tags(0, 0), End, // 2595 DescribeClientQuotasResponse/Entries/Values
+    array(Compact, NOT_NULL, 1289, 3), array(Compact, NOT_NULL, 2595, 10), tags(0, 0), End, // 2599 DescribeClientQuotasResponse/Entries
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NULL, 2599, 3), tags(0, 0), End, // 2603 DescribeClientQuotasResponse v1
+    unread(Int16, NOT_NULL), skip(9), End, // 2610 AlterClientQuotasRequest/Entries/Ops
+    array(Int32, NOT_NULL, 1283, 4), array(Int32, NOT_NULL, 2610, 11), End, // 2613 AlterClientQuotasRequest/Entries
+    array(Int32, NOT_NULL, 2613, 8), skip(1), End, // 2616 AlterClientQuotasRequest v0
+    unread(Compact, NOT_NULL), skip(9), tags(0, 0), End, // 2619 AlterClientQuotasRequest/Entries/Ops
+    array(Compact, NOT_NULL, 1289, 3), array(Compact, NOT_NULL, 2619, 11), tags(0, 0), End, // 2623 AlterClientQuotasRequest/Entries
+    tags(0, 0), array(Compact, NOT_NULL, 2623, 3), skip(1), tags(0, 0), End, // 2627 AlterClientQuotasRequest v1
+    int16(ErrorCode), unread(Int16, NULL), array(Int32, NOT_NULL, 1283, 4), End, // 2632 AlterClientQuotasResponse/Entries
+    int32(ThrottleTime), array(Int32, NOT_NULL, 2632, 8), End, // 2636 AlterClientQuotasResponse v0
+    int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 1289, 3), tags(0, 0), End, // 2639 AlterClientQuotasResponse/Entries
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 2639, 5), tags(0, 0), End, // 2644 AlterClientQuotasResponse v1
+    tags(0, 0), array(Compact, NULL, 399, 2), tags(0, 0), End, // 2649 DescribeUserScramCredentialsRequest v0
+    skip(5), tags(0, 0), End, // 2653 DescribeUserScramCredentialsResponse/Results/CredentialInfos
+    unread(Compact, NOT_NULL), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 2653, 6), tags(0, 0), End, // 2656 DescribeUserScramCredentialsResponse/Results
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 2656, 6), tags(0, 0), End, // 2662 DescribeUserScramCredentialsResponse v0
+    unread(Compact, NOT_NULL), skip(1), tags(0, 0), End, // 2669 AlterUserScramCredentialsRequest/Deletions
+    unread(Compact, NOT_NULL), skip(5), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), tags(0, 0), End, // 2673 AlterUserScramCredentialsRequest/Upsertions
+    tags(0, 0), array(Compact, NOT_NULL, 2669, 3), array(Compact, NOT_NULL, 2673, 9), tags(0, 0), End, // 2679 AlterUserScramCredentialsRequest v0
+    skip(24), tags(0, 0), End, // 2684 VoteRequest/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2684, 25), tags(0, 0), End, // 2687 VoteRequest/Topics
+    tags(0, 0), unread(Compact, NULL), array(Compact, NOT_NULL, 2687, 3), tags(0, 0), End, // 2691 VoteRequest v0
+    skip(56), tags(0, 0), End, // 2696 VoteRequest/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2696, 57), tags(0, 0), End, // 2699 VoteRequest/Topics
+    tags(0, 0), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 2699, 3), tags(0, 0), End, // 2703 VoteRequest v1
+    skip(57), tags(0, 0), End, // 2709 VoteRequest/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2709, 58), tags(0, 0), End, // 2712 VoteRequest/Topics
+    tags(0, 0), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 2712, 3), tags(0, 0), End, // 2716 VoteRequest v2
+    skip(4), int16(ErrorCode), skip(9), tags(0, 0), End, // 2722 VoteResponse/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2722, 16), tags(0, 0), End, // 2727 VoteResponse/Topics
+    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 2727, 3), tags(0, 0), End, // 2731 VoteResponse v0
+    unread(Int16, NULL), array(Int32, NOT_NULL, 322, 6), End, // 2736 BeginQuorumEpochRequest v0
+    skip(28), tags(0, 0), End, // 2739 BeginQuorumEpochRequest/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2739, 29), tags(0, 0), End, // 2742 BeginQuorumEpochRequest/Topics
+    tags(0, 0), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 2742, 3), array(Compact, NOT_NULL, 1960, 5), tags(0, 0), End, // 2746 BeginQuorumEpochRequest v1
+    int16(ErrorCode), array(Int32, NOT_NULL, 45, 6), End, // 2753 BeginQuorumEpochResponse v0
+    skip(4), int16(ErrorCode), skip(8), tags(0, 0), End, // 2756 BeginQuorumEpochResponse/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2756, 15), tags(0, 0), End, // 2761 BeginQuorumEpochResponse/Topics
+    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 2761, 3), tags(0, 0), End, // 2765 BeginQuorumEpochResponse v1
+    skip(12), fixed_array(Int32, NOT_NULL, 4), End, // 2770 EndQuorumEpochRequest/Topics/Partitions
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 2770, 16), End, // 2773 EndQuorumEpochRequest/Topics
+    unread(Int16, NULL), array(Int32, NOT_NULL, 2773, 6), End, // 2776 EndQuorumEpochRequest v0
+    skip(20), tags(0, 0), End, // 2779 EndQuorumEpochRequest/Topics/Partitions/PreferredCandidates
+    skip(12), array(Compact, NOT_NULL, 2779, 21), tags(0, 0), End, // 2782 EndQuorumEpochRequest/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2782, 14), tags(0, 0), End, // 2786 EndQuorumEpochRequest/Topics
+    tags(0, 0), unread(Compact, NULL), array(Compact, NOT_NULL, 2786, 3), array(Compact, NOT_NULL, 1960, 5), tags(0, 0), End, // 2790 EndQuorumEpochRequest v1
+    skip(4), tags(0, 0), End, // 2796 DescribeQuorumRequest/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2796, 5), tags(0, 0), End, // 2799 DescribeQuorumRequest/Topics
+    tags(0, 0), array(Compact, NOT_NULL, 2799, 3), tags(0, 0), End, // 2803 DescribeQuorumRequest v0
+    skip(4), int16(ErrorCode), skip(16), array(Compact, NOT_NULL, 1691, 13), array(Compact, NOT_NULL, 1691, 13), tags(0, 0), End, // 2807 DescribeQuorumResponse/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2807, 25), tags(0, 0), End, // 2814 DescribeQuorumResponse/Topics
+    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 2814, 3), tags(0, 0), End, // 2818 DescribeQuorumResponse v0
+    skip(4), int16(ErrorCode), skip(16), array(Compact, NOT_NULL, 2739, 29), array(Compact, NOT_NULL, 2739, 29), tags(0, 0), End, // 2823 DescribeQuorumResponse/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2823, 25), tags(0, 0), End, // 2830 DescribeQuorumResponse/Topics
+    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 2830, 3), tags(0, 0), End, // 2834 DescribeQuorumResponse v1
+    skip(44), tags(0, 0), End, // 2839 DescribeQuorumResponse/Topics/Partitions/CurrentVoters
+    skip(4), int16(ErrorCode), unread(Compact, NULL), skip(16), array(Compact, NOT_NULL, 2839, 45), array(Compact, NOT_NULL, 2839, 45), tags(0, 0), End, // 2842 DescribeQuorumResponse/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2842, 26), tags(0, 0), End, // 2850 DescribeQuorumResponse/Topics
+    skip(4), array(Compact, NOT_NULL, 1960, 5), tags(0, 0), End, // 2854 DescribeQuorumResponse/Nodes
+    tags(0, 0), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 2850, 3), array(Compact, NOT_NULL, 2854, 6), tags(0, 0), End, // 2858 DescribeQuorumResponse v2
+    skip(8), fixed_array(Compact, NOT_NULL, 4), skip(4), tags(0, 0), End, // 2865 AlterPartitionRequest/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2865, 14), tags(0, 0), End, // 2870 AlterPartitionRequest/Topics
+    tags(0, 0), skip(12), array(Compact, NOT_NULL, 2870, 3), tags(0, 0), End, // 2874 AlterPartitionRequest v0
+    skip(8), fixed_array(Compact, NOT_NULL, 4), skip(5), tags(0, 0), End, // 2879 AlterPartitionRequest/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2879, 15), tags(0, 0), End, // 2884 AlterPartitionRequest/Topics
+    tags(0, 0), skip(12), array(Compact, NOT_NULL, 2884, 3), tags(0, 0), End, // 2888 AlterPartitionRequest v1
+    skip(16), array(Compact, NOT_NULL, 2879, 15), tags(0, 0), End, // 2893 AlterPartitionRequest/Topics
+    tags(0, 0), skip(12), array(Compact, NOT_NULL, 2893, 18), tags(0, 0), End, // 2897 AlterPartitionRequest v2
+    skip(8), array(Compact, NOT_NULL, 1691, 13), skip(5), tags(0, 0), End, // 2902 AlterPartitionRequest/Topics/Partitions
+    skip(16), array(Compact, NOT_NULL, 2902, 15), tags(0, 0), End, // 2907 AlterPartitionRequest/Topics
+    tags(0, 0), skip(12), array(Compact, NOT_NULL, 2907, 18), tags(0, 0), End, // 2911 AlterPartitionRequest v3
+    skip(4), int16(ErrorCode), skip(8), fixed_array(Compact, NOT_NULL, 4), skip(4), tags(0, 0), End, // 2916 AlterPartitionResponse/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2916, 20), tags(0, 0), End, // 2923 AlterPartitionResponse/Topics
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 2923, 3), tags(0, 0), End, // 2927 AlterPartitionResponse v0
+    skip(4), int16(ErrorCode), skip(8), fixed_array(Compact, NOT_NULL, 4), skip(5), tags(0, 0), End, // 2933 AlterPartitionResponse/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2933, 21), tags(0, 0), End, // 2940 AlterPartitionResponse/Topics
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 2940, 3), tags(0, 0), End, // 2944 AlterPartitionResponse v1
+    skip(16), array(Compact, NOT_NULL, 2933, 21), tags(0, 0), End, // 2950 AlterPartitionResponse/Topics
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 2950, 18), tags(0, 0), End, // 2954 AlterPartitionResponse v2
+    unread(Compact, NOT_NULL), skip(3), tags(0, 0), End, // 2960 UpdateFeaturesRequest/FeatureUpdates
+    tags(0, 0), int32(Wait), array(Compact, NOT_NULL, 2960, 5), tags(0, 0), End, // 2964 UpdateFeaturesRequest v0
+    tags(0, 0), int32(Wait), array(Compact, NOT_NULL, 2960, 5), skip(1), tags(0, 0), End, // 2969 UpdateFeaturesRequest v1
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 1667, 5), tags(0, 0), End, // 2975 UpdateFeaturesResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 2982 UpdateFeaturesResponse v2
+    tags(0, 0), unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), tags(0, 0), End, // 2988 EnvelopeRequest v0
+    tags(0, 0), unread(Compact, NULL), int16(ErrorCode), tags(0, 0), End, // 2994 EnvelopeResponse v0
+    skip(20), tags(0, 0), skip(8), tags(0, 0), End, // 2999 FetchSnapshotRequest/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2999, 30), tags(0, 0), End, // 3004 FetchSnapshotRequest/Topics
+    tags(0, 0), skip(8), array(Compact, NOT_NULL, 3004, 3), tags(0, 0), End, // 3008 FetchSnapshotRequest v0
+    skip(4), int16(ErrorCode), skip(12), tags(0, 0), skip(16), unread(Compact, NOT_NULL), tags(0, 0), End, // 3013 FetchSnapshotResponse/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3013, 37), tags(0, 0), End, // 3021 FetchSnapshotResponse/Topics
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 3021, 3), tags(0, 0), End, // 3025 FetchSnapshotResponse v0
+    tags(0, 0), skip(1), tags(0, 0), End, // 3031 DescribeClusterRequest v0
+    tags(0, 0), skip(2), tags(0, 0), End, // 3035 DescribeClusterRequest v1
+    tags(0, 0), skip(3), tags(0, 0), End, // 3039 DescribeClusterRequest v2
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), skip(4), array(Compact, NOT_NULL, 104, 11), skip(4), tags(0, 0), End, // 3043 DescribeClusterResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), skip(1), unread(Compact, NOT_NULL), skip(4), array(Compact, NOT_NULL, 104, 11), skip(4), tags(0, 0), End, // 3053 DescribeClusterResponse v1
+    int32(NodeId), bytes(Host, Compact, NOT_NULL), int32(Port), unread(Compact, NULL), skip(1), tags(0, 0), End, // 3064 DescribeClusterResponse/Brokers
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), skip(1), unread(Compact, NOT_NULL), skip(4), array(Compact, NOT_NULL, 3064, 12), skip(4), tags(0, 0), End, // 3071 DescribeClusterResponse v2
+    tags(0, 0), array(Compact, NOT_NULL, 184, 3), tags(0, 0), End, // 3082 DescribeProducersRequest v0
+    skip(36), tags(0, 0), End, // 3086 DescribeProducersResponse/Topics/Partitions/ActiveProducers
+    skip(4), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 3086, 37), tags(0, 0), End, // 3089 DescribeProducersResponse/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3089, 9), tags(0, 0), End, // 3095 DescribeProducersResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3095, 3), tags(0, 0), End, // 3099 DescribeProducersResponse v0
+    unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(4), tags(0, 0), End, // 3104 BrokerRegistrationRequest/Listeners
+    tags(0, 0), skip(4), unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 3104, 7), array(Compact, NOT_NULL, 873, 6), unread(Compact, NULL), tags(0, 0), End, // 3109 BrokerRegistrationRequest v0
+    tags(0, 0), skip(4), unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 3104, 7), array(Compact, NOT_NULL, 873, 6), unread(Compact, NULL), skip(1), tags(0, 0), End, // 3118 BrokerRegistrationRequest v1
+    tags(0, 0), skip(4), unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 3104, 7), array(Compact, NOT_NULL, 873, 6), unread(Compact, NULL), skip(1), fixed_array(Compact, NOT_NULL, 16), tags(0, 0), End, // 3128 BrokerRegistrationRequest v2
+    tags(0, 0), skip(4), unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 3104, 7), array(Compact, NOT_NULL, 873, 6), unread(Compact, NULL), skip(1), fixed_array(Compact, NOT_NULL, 16), skip(8), tags(0, 0), End, // 3139 BrokerRegistrationRequest v3
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(8), tags(0, 0), End, // 3151 BrokerRegistrationResponse v0
+    tags(0, 0), skip(22), tags(0, 0), End, // 3157 BrokerHeartbeatRequest v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(3), tags(0, 0), End, // 3161 BrokerHeartbeatResponse v0
+    tags(0, 0), skip(4), tags(0, 0), End, // 3167 UnregisterBrokerRequest v0
+    int16(ErrorCode), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(22), array(Compact, NOT_NULL, 184, 3), tags(0, 0), End, // 3171 DescribeTransactionsResponse/TransactionStates
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3171, 28), tags(0, 0), End, // 3178 DescribeTransactionsResponse v0
+    tags(0, 0), array(Compact, NOT_NULL, 1101, 1), fixed_array(Compact, NOT_NULL, 8), tags(0, 0), End, // 3183 ListTransactionsRequest v0
+    tags(0, 0), array(Compact, NOT_NULL, 1101, 1), fixed_array(Compact, NOT_NULL, 8), skip(8), tags(0, 0), End, // 3188 ListTransactionsRequest v1
+    tags(0, 0), array(Compact, NOT_NULL, 1101, 1), fixed_array(Compact, NOT_NULL, 8), skip(8), unread(Compact, NULL), tags(0, 0), End, // 3194 ListTransactionsRequest v2
+    unread(Compact, NOT_NULL), skip(8), unread(Compact, NOT_NULL), tags(0, 0), End, // 3201 ListTransactionsResponse/TransactionStates
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 1101, 1), array(Compact, NOT_NULL, 3201, 11), tags(0, 0), End, // 3206 ListTransactionsResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(12), tags(0, 0), End, // 3213 AllocateProducerIdsResponse v0
+    tags(0, 0), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(4), unread(Compact, NULL), unread(Compact, NULL), skip(4), array(Compact, NULL, 1101, 1), unread(Compact, NULL), array(Compact, NULL, 201, 18), tags(0, 0), End, // 3219 ConsumerGroupHeartbeatRequest v0
+    tags(0, 0), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(4), unread(Compact, NULL), unread(Compact, NULL), skip(4), array(Compact, NULL, 1101, 1), unread(Compact, NULL), unread(Compact, NULL), array(Compact, NULL, 201, 18), tags(0, 0), End, // 3231 ConsumerGroupHeartbeatRequest v1
+    array(Compact, NOT_NULL, 201, 18), tags(0, 0), End, // 3244 ConsumerGroupHeartbeatResponse/Assignment
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), unread(Compact, NULL), skip(8), nullable_struct(3244), tags(0, 0), End, // 3247 ConsumerGroupHeartbeatResponse v0
+    skip(16), unread(Compact, NOT_NULL), fixed_array(Compact, NOT_NULL, 4), tags(0, 0), End, // 3256 ConsumerGroupDescribeResponse/Groups/Members/Assignment/TopicPartitions
+    unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NULL), skip(4), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1101, 1), unread(Compact, NULL), array(Compact, NOT_NULL, 3256, 19), tags(0, 0), array(Compact, NOT_NULL, 3256, 19), tags(0, 0), tags(0, 0), End, // 3261 ConsumerGroupDescribeResponse/Groups/Members
+    int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(8), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3261, 16), skip(4), tags(0, 0), End, // 3275 ConsumerGroupDescribeResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3275, 20), tags(0, 0), End, // 3285 ConsumerGroupDescribeResponse v0
+    unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NULL), skip(4), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1101, 1), unread(Compact, NULL), array(Compact, NOT_NULL, 3256, 19), tags(0, 0), array(Compact, NOT_NULL, 3256, 19), tags(0, 0), skip(1), tags(0, 0), End, // 3290 ConsumerGroupDescribeResponse/Groups/Members
+    int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(8), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3290, 17), skip(4), tags(0, 0), End, // 3305 ConsumerGroupDescribeResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3305, 20), tags(0, 0), End, // 3315 ConsumerGroupDescribeResponse v1
+    tags(0, 0), skip(21), array(Compact, NOT_NULL, 3104, 7), array(Compact, NOT_NULL, 873, 6), tags(0, 0), End, // 3320 ControllerRegistrationRequest v0
+    tags(0, 0), skip(16), tags(0, 0), End, // 3326 GetTelemetrySubscriptionsRequest v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(20), fixed_array(Compact, NOT_NULL, 1), skip(9), array(Compact, NOT_NULL, 1101, 1), tags(0, 0), End, // 3330 GetTelemetrySubscriptionsResponse v0
+    tags(0, 0), skip(22), unread(Compact, NOT_NULL), tags(0, 0), End, // 3339 PushTelemetryRequest v0
+    skip(16), array(Compact, NOT_NULL, 2796, 5), tags(0, 0), End, // 3344 AssignReplicasToDirsRequest/Directories/Topics
+    skip(16), array(Compact, NOT_NULL, 3344, 18), tags(0, 0), End, // 3348 AssignReplicasToDirsRequest/Directories
+    tags(0, 0), skip(12), array(Compact, NOT_NULL, 3348, 18), tags(0, 0), End, // 3352 AssignReplicasToDirsRequest v0
+    skip(16), array(Compact, NOT_NULL, 715, 18), tags(0, 0), End, // 3357 AssignReplicasToDirsResponse/Directories
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 3357, 18), tags(0, 0), End, // 3361 AssignReplicasToDirsResponse v0
+    tags(0, 0), fixed_array(Compact, NOT_NULL, 1), tags(0, 0), End, // 3367 ListConfigResourcesRequest v1
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 399, 2), tags(0, 0), End, // 3371 ListConfigResourcesResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 2669, 3), tags(0, 0), End, // 3377 ListConfigResourcesResponse v1
+    tags(0, 0), array(Compact, NOT_NULL, 399, 2), skip(4), nullable_struct(873), tags(0, 0), End, // 3383 DescribeTopicPartitionsRequest v0
+    int16(ErrorCode), skip(12), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NULL, 4), fixed_array(Compact, NULL, 4), fixed_array(Compact, NOT_NULL, 4), tags(0, 0), End, // 3389 DescribeTopicPartitionsResponse/Topics/Partitions
+    int16(ErrorCode), unread(Compact, NULL), skip(17), array(Compact, NOT_NULL, 3389, 20), skip(4), tags(0, 0), End, // 3398 DescribeTopicPartitionsResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3398, 26), nullable_struct(873), tags(0, 0), End, // 3405 DescribeTopicPartitionsResponse v0
+    tags(0, 0), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(4), unread(Compact, NULL), array(Compact, NULL, 1101, 1), tags(0, 0), End, // 3411 ShareGroupHeartbeatRequest v0
+    unread(Compact, NOT_NULL), unread(Compact, NULL), skip(4), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1101, 1), array(Compact, NOT_NULL, 3256, 19), tags(0, 0), tags(0, 0), End, // 3419 ShareGroupDescribeResponse/Groups/Members
+    int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(8), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3419, 12), skip(4), tags(0, 0), End, // 3429 ShareGroupDescribeResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3429, 20), tags(0, 0), End, // 3439 ShareGroupDescribeResponse v0
+    skip(16), fixed_array(Compact, NOT_NULL, 1), tags(0, 0), End, // 3444 ShareFetchRequest/Topics/Partitions/AcknowledgementBatches
+    skip(8), array(Compact, NOT_NULL, 3444, 18), tags(0, 0), End, // 3448 ShareFetchRequest/Topics/Partitions
+    skip(16), array(Compact, NOT_NULL, 3448, 10), tags(0, 0), End, // 3452 ShareFetchRequest/Topics
+    tags(0, 0), unread(Compact, NULL), unread(Compact, NULL), skip(4), int32(Wait), skip(8), array(Compact, NOT_NULL, 3452, 18), array(Compact, NOT_NULL, 201, 18), tags(0, 0), End, // 3456 ShareFetchRequest v0
+    skip(4), array(Compact, NOT_NULL, 3444, 18), tags(0, 0), End, // 3466 ShareFetchRequest/Topics/Partitions
+    skip(16), array(Compact, NOT_NULL, 3466, 6), tags(0, 0), End, // 3470 ShareFetchRequest/Topics
+    tags(0, 0), unread(Compact, NULL), unread(Compact, NULL), skip(4), int32(Wait), skip(16), array(Compact, NOT_NULL, 3470, 18), array(Compact, NOT_NULL, 201, 18), tags(0, 0), End, // 3474 ShareFetchRequest v1
+    tags(0, 0), unread(Compact, NULL), unread(Compact, NULL), skip(4), int32(Wait), skip(18), array(Compact, NOT_NULL, 3470, 18), array(Compact, NOT_NULL, 201, 18), tags(0, 0), End, // 3484 ShareFetchRequest v2
+    skip(18), tags(0, 0), End, // 3494 ShareFetchResponse/Responses/Partitions/AcquiredRecords
+    skip(4), int16(ErrorCode), unread(Compact, NULL), int16(ErrorCode), unread(Compact, NULL), skip(8), tags(0, 0), unread(Compact, NULL), array(Compact, NOT_NULL, 3494, 19), tags(0, 0), End, // 3497 ShareFetchResponse/Responses/Partitions
+    skip(16), array(Compact, NOT_NULL, 3497, 22), tags(0, 0), End, // 3508 ShareFetchResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 3508, 18), array(Compact, NOT_NULL, 104, 11), tags(0, 0), End, // 3512 ShareFetchResponse v0
+    skip(4), int16(ErrorCode), unread(Compact, NULL), int16(ErrorCode), unread(Compact, NULL), skip(8), tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3494, 19), tags(0, 0), End, // 3520 ShareFetchResponse/Responses/Partitions
+    skip(16), array(Compact, NOT_NULL, 3520, 22), tags(0, 0), End, // 3531 ShareFetchResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 3531, 18), array(Compact, NOT_NULL, 104, 11), tags(0, 0), End, // 3535 ShareFetchResponse v1
+    tags(0, 0), unread(Compact, NULL), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 3470, 18), tags(0, 0), End, // 3544 ShareAcknowledgeRequest v0
+    tags(0, 0), unread(Compact, NULL), unread(Compact, NULL), skip(5), array(Compact, NOT_NULL, 3470, 18), tags(0, 0), End, // 3551 ShareAcknowledgeRequest v2
+    skip(4), int16(ErrorCode), unread(Compact, NULL), skip(8), tags(0, 0), tags(0, 0), End, // 3558 ShareAcknowledgeResponse/Responses/Partitions
+    skip(16), array(Compact, NOT_NULL, 3558, 17), tags(0, 0), End, // 3565 ShareAcknowledgeResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 3565, 18), array(Compact, NOT_NULL, 104, 11), tags(0, 0), End, // 3569 ShareAcknowledgeResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 3565, 18), array(Compact, NOT_NULL, 104, 11), tags(0, 0), End, // 3577 ShareAcknowledgeResponse v2
+    tags(0, 0), unread(Compact, NULL), int32(Wait), skip(20), array(Compact, NOT_NULL, 1960, 5), tags(0, 0), End, // 3586 AddRaftVoterRequest v0
+    tags(0, 0), unread(Compact, NULL), int32(Wait), skip(20), array(Compact, NOT_NULL, 1960, 5), skip(1), tags(0, 0), End, // 3593 AddRaftVoterRequest v1
+    tags(0, 0), unread(Compact, NULL), skip(20), tags(0, 0), End, // 3601 RemoveRaftVoterRequest v0
+    tags(0, 0), unread(Compact, NULL), skip(24), array(Compact, NOT_NULL, 1960, 5), skip(4), tags(0, 0), tags(0, 0), End, // 3606 UpdateRaftVoterRequest v0
+    skip(16), array(Compact, NOT_NULL, 279, 17), tags(0, 0), End, // 3614 InitializeShareGroupStateRequest/Topics
+    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3614, 18), tags(0, 0), End, // 3618 InitializeShareGroupStateRequest v0
+    skip(16), array(Compact, NOT_NULL, 2475, 8), tags(0, 0), End, // 3623 InitializeShareGroupStateResponse/Results
+    tags(0, 0), array(Compact, NOT_NULL, 3623, 18), tags(0, 0), End, // 3627 InitializeShareGroupStateResponse v0
+    skip(8), tags(0, 0), End, // 3631 ReadShareGroupStateRequest/Topics/Partitions
+    skip(16), array(Compact, NOT_NULL, 3631, 9), tags(0, 0), End, // 3634 ReadShareGroupStateRequest/Topics
+    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3634, 18), tags(0, 0), End, // 3638 ReadShareGroupStateRequest v0
+    skip(19), tags(0, 0), End, // 3643 ReadShareGroupStateResponse/Results/Partitions/StateBatches
+    skip(4), int16(ErrorCode), unread(Compact, NULL), skip(12), array(Compact, NOT_NULL, 3643, 20), tags(0, 0), End, // 3646 ReadShareGroupStateResponse/Results/Partitions
+    skip(16), array(Compact, NOT_NULL, 3646, 21), tags(0, 0), End, // 3653 ReadShareGroupStateResponse/Results
+    tags(0, 0), array(Compact, NOT_NULL, 3653, 18), tags(0, 0), End, // 3657 ReadShareGroupStateResponse v0
+    skip(20), array(Compact, NOT_NULL, 3643, 20), tags(0, 0), End, // 3661 WriteShareGroupStateRequest/Topics/Partitions
+    skip(16), array(Compact, NOT_NULL, 3661, 22), tags(0, 0), End, // 3665 WriteShareGroupStateRequest/Topics
+    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3665, 18), tags(0, 0), End, // 3669 WriteShareGroupStateRequest v0
+    skip(24), array(Compact, NOT_NULL, 3643, 20), tags(0, 0), End, // 3674 WriteShareGroupStateRequest/Topics/Partitions
+    skip(16), array(Compact, NOT_NULL, 3674, 26), tags(0, 0), End, // 3678 WriteShareGroupStateRequest/Topics
+    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3678, 18), tags(0, 0), End, // 3682 WriteShareGroupStateRequest v1
+    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3344, 18), tags(0, 0), End, // 3687 DeleteShareGroupStateRequest v0
+    skip(4), int16(ErrorCode), unread(Compact, NULL), skip(16), tags(0, 0), End, // 3692 ReadShareGroupStateSummaryResponse/Results/Partitions
+    skip(16), array(Compact, NOT_NULL, 3692, 24), tags(0, 0), End, // 3698 ReadShareGroupStateSummaryResponse/Results
+    tags(0, 0), array(Compact, NOT_NULL, 3698, 18), tags(0, 0), End, // 3702 ReadShareGroupStateSummaryResponse v0
+    skip(4), int16(ErrorCode), unread(Compact, NULL), skip(20), tags(0, 0), End, // 3706 ReadShareGroupStateSummaryResponse/Results/Partitions
+    skip(16), array(Compact, NOT_NULL, 3706, 28), tags(0, 0), End, // 3712 ReadShareGroupStateSummaryResponse/Results
+    tags(0, 0), array(Compact, NOT_NULL, 3712, 18), tags(0, 0), End, // 3716 ReadShareGroupStateSummaryResponse v1
+    unread(Compact, NOT_NULL), skip(6), array(Compact, NOT_NULL, 1166, 3), tags(0, 0), End, // 3720 StreamsGroupHeartbeatRequest/Topology/Subtopologies/StateChangelogTopics
+    fixed_array(Compact, NOT_NULL, 2), fixed_array(Compact, NOT_NULL, 2), fixed_array(Compact, NOT_NULL, 2), tags(0, 0), End, // 3725 StreamsGroupHeartbeatRequest/Topology/Subtopologies/CopartitionGroups
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1101, 1), array(Compact, NOT_NULL, 1101, 1), array(Compact, NOT_NULL, 3720, 9), array(Compact, NOT_NULL, 1101, 1), array(Compact, NOT_NULL, 3720, 9), array(Compact, NOT_NULL, 3725, 4), tags(0, 0), End, // 3730 StreamsGroupHeartbeatRequest/Topology/Subtopologies
+    skip(4), array(Compact, NOT_NULL, 3730, 8), tags(0, 0), End, // 3739 StreamsGroupHeartbeatRequest/Topology
+    unread(Compact, NOT_NULL), skip(2), tags(0, 0), End, // 3743 StreamsGroupHeartbeatRequest/UserEndpoint
+    unread(Compact, NOT_NULL), skip(12), tags(0, 0), End, // 3747 StreamsGroupHeartbeatRequest/TaskOffsets
+    tags(0, 0), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(8), unread(Compact, NULL), unread(Compact, NULL), skip(4), nullable_struct(3739), array(Compact, NULL, 184, 3), array(Compact, NULL, 184, 3), array(Compact, NULL, 184, 3), unread(Compact, NULL), nullable_struct(3743), array(Compact, NULL, 1166, 3), array(Compact, NULL, 3747, 14), array(Compact, NULL, 3747, 14), skip(1), tags(0, 0), End, // 3751 StreamsGroupHeartbeatRequest v0
+    skip(1), unread(Compact, NOT_NULL), tags(0, 0), End, // 3770 StreamsGroupHeartbeatResponse/Status
+    unread(Compact, NOT_NULL), skip(2), tags(0, 0), array(Compact, NOT_NULL, 184, 3), array(Compact, NOT_NULL, 184, 3), tags(0, 0), End, // 3774 StreamsGroupHeartbeatResponse/PartitionsByUserEndpoint
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), skip(16), array(Compact, NULL, 3770, 3), array(Compact, NULL, 184, 3), array(Compact, NULL, 184, 3), array(Compact, NULL, 184, 3), skip(4), array(Compact, NULL, 3774, 7), tags(0, 0), End, // 3781 StreamsGroupHeartbeatResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), skip(20), array(Compact, NULL, 3770, 3), array(Compact, NULL, 184, 3), array(Compact, NULL, 184, 3), array(Compact, NULL, 184, 3), skip(5), array(Compact, NULL, 3774, 7), tags(0, 0), End, // 3795 StreamsGroupHeartbeatResponse v1
+    tags(0, 0), array(Compact, NOT_NULL, 1101, 1), skip(2), tags(0, 0), End, // 3809 StreamsGroupDescribeRequest v1
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1101, 1), array(Compact, NOT_NULL, 1101, 1), array(Compact, NOT_NULL, 3720, 9), array(Compact, NOT_NULL, 3720, 9), tags(0, 0), End, // 3814 StreamsGroupDescribeResponse/Groups/Topology/Subtopologies
+    skip(4), array(Compact, NULL, 3814, 6), tags(0, 0), End, // 3821 StreamsGroupDescribeResponse/Groups/Topology
+    unread(Compact, NOT_NULL), skip(4), unread(Compact, NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(4), unread(Compact, NOT_NULL), nullable_struct(3743), array(Compact, NOT_NULL, 1166, 3), array(Compact, NOT_NULL, 3747, 14), array(Compact, NOT_NULL, 3747, 14), array(Compact, NOT_NULL, 184, 3), array(Compact, NOT_NULL, 184, 3), array(Compact, NOT_NULL, 184, 3), tags(0, 0), array(Compact, NOT_NULL, 184, 3), array(Compact, NOT_NULL, 184, 3), array(Compact, NOT_NULL, 184, 3), tags(0, 0), skip(1), tags(0, 0), End, // 3825 StreamsGroupDescribeResponse/Groups/Members
+    int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(8), nullable_struct(3821), array(Compact, NOT_NULL, 3825, 28), skip(4), tags(0, 0), End, // 3848 StreamsGroupDescribeResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3848, 20), tags(0, 0), End, // 3858 StreamsGroupDescribeResponse v0
+    unread(Compact, NOT_NULL), skip(1), array(Compact, NOT_NULL, 1101, 1), unread(Compact, NULL), array(Compact, NOT_NULL, 1101, 1), array(Compact, NOT_NULL, 1101, 1), tags(0, 0), End, // 3863 StreamsGroupDescribeResponse/Groups/TopologyDescription/Subtopologies/Nodes
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3863, 7), tags(0, 0), End, // 3871 StreamsGroupDescribeResponse/Groups/TopologyDescription/Subtopologies
+    unread(Compact, NOT_NULL), skip(1), array(Compact, NOT_NULL, 1101, 1), unread(Compact, NULL), array(Compact, NOT_NULL, 1101, 1), array(Compact, NOT_NULL, 1101, 1), tags(0, 0), unread(Compact, NOT_NULL), skip(1), array(Compact, NOT_NULL, 1101, 1), unread(Compact, NULL), array(Compact, NOT_NULL, 1101, 1), array(Compact, NOT_NULL, 1101, 1), tags(0, 0), tags(0, 0), End, // 3875 StreamsGroupDescribeResponse/Groups/TopologyDescription/GlobalStores
+    array(Compact, NOT_NULL, 3871, 3), array(Compact, NOT_NULL, 3875, 15), tags(0, 0), End, // 3891 StreamsGroupDescribeResponse/Groups/TopologyDescription
+    int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(8), nullable_struct(3821), array(Compact, NOT_NULL, 3825, 28), skip(4), nullable_struct(3891), skip(1), unread(Compact, NULL), tags(0, 0), End, // 3895 StreamsGroupDescribeResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3895, 23), tags(0, 0), End, // 3908 StreamsGroupDescribeResponse v1
+    tags(0, 0), array(Compact, NOT_NULL, 996, 3), tags(0, 0), End, // 3913 DescribeShareGroupOffsetsRequest v0
+    skip(16), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 3917 DescribeShareGroupOffsetsResponse/Groups/Topics/Partitions
+    unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 3917, 20), tags(0, 0), End, // 3922 DescribeShareGroupOffsetsResponse/Groups/Topics
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3922, 19), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 3927 DescribeShareGroupOffsetsResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3927, 6), tags(0, 0), End, // 3933 DescribeShareGroupOffsetsResponse v0
+    skip(24), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 3938 DescribeShareGroupOffsetsResponse/Groups/Topics/Partitions
+    unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 3938, 28), tags(0, 0), End, // 3943 DescribeShareGroupOffsetsResponse/Groups/Topics
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3943, 19), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 3948 DescribeShareGroupOffsetsResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3948, 6), tags(0, 0), End, // 3954 DescribeShareGroupOffsetsResponse v1
+    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1694, 3), tags(0, 0), End, // 3959 AlterShareGroupOffsetsRequest v0
+    unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 2475, 8), tags(0, 0), End, // 3964 AlterShareGroupOffsetsResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 3964, 19), tags(0, 0), End, // 3969 AlterShareGroupOffsetsResponse v0
+    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 399, 2), tags(0, 0), End, // 3976 DeleteShareGroupOffsetsRequest v0
+    unread(Compact, NOT_NULL), skip(16), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 3981 DeleteShareGroupOffsetsResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 3981, 21), tags(0, 0), End, // 3987 DeleteShareGroupOffsetsResponse v0
+    tags(0, 0), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(4), array(Compact, NOT_NULL, 3871, 3), array(Compact, NOT_NULL, 3875, 15), tags(0, 0), tags(0, 0), End, // 3994 StreamsGroupTopologyDescriptionUpdateRequest v0
 ];
 
-static TAGS: [Tag; 4] = [
-    tag(0, 114), // 0
-    tag(1, 218), // 1
-    tag(2, 1576), // 2
-    tag(0, 868), // 3
+static TAGS: [Tag; 3] = [
+    tag(0, 110), // 0
+    tag(2, 1556), // 1
+    tag(0, 856), // 2
 ];
 
 static APIS: [Api; 95] = [
-    api(0, &[6, 6, 6, 10, 10, 10, 10, 10, 10, 23, 23, 23, 23, 34], &[48, 50, 60, 60, 60, 70, 70, 70, 85, 103, 116, 116, 116, 125]), // 0 Produce
-    api(0, &[133, 133, 133, 138, 143, 151, 151, 159, 159, 168, 168, 174, 192, 209, 209, 222, 222, 222, 222], &[238, 240, 240, 240, 252, 264, 264, 267, 267, 267, 267, 282, 302, 313, 313, 313, 320, 320, 320]), // 1 Fetch
-    api(0, &[327, 333, 336, 336, 340, 340, 348, 348, 348, 348, 354, 354], &[368, 370, 372, 372, 382, 382, 394, 394, 394, 394, 394, 394]), // 2 ListOffsets
-    api(0, &[401, 403, 403, 403, 405, 405, 405, 405, 408, 414, 423, 428, 428, 428], &[446, 459, 463, 468, 468, 485, 485, 502, 514, 535, 551, 560, 575, 583]), // 3 Metadata
-    api(0, &[602, 613, 626, 641, 663, 674, 694, 700], &[710, 710, 710, 710, 718, 731, 731, 731]), // 4 LeaderAndIsr
-    api(0, &[739, 742, 745, 757, 762], &[710, 710, 718, 718, 718]), // 5 StopReplica
-    api(0, &[602, 774, 782, 795, 806, 819, 845, 856, 862], &[868, 868, 868, 868, 868, 868, 870, 870, 870]), // 6 UpdateMetadata
-    api(0, &[874, 874, 876, 878], &[882, 882, 882, 889]), // 7 ControlledShutdown
-    api(0, &[900, 909, 914, 914, 914, 920, 931, 936, 950, 950, 962], &[976, 976, 976, 978, 978, 978, 978, 978, 985, 985, 990]), // 8 OffsetCommit
-    api(0, &[995, 995, 998, 998, 998, 998, 1001, 1006, 1016, 1027, 1038], &[1050, 1050, 1052, 1055, 1055, 1066, 1079, 1079, 1090, 1090, 1104]), // 9 OffsetFetch
-    api(0, &[1109, 1111, 1111, 1114, 1121, 1121, 1121], &[1126, 1131, 1131, 1138, 1155, 1155, 1155]), // 10 FindCoordinator
-    api(0, &[1163, 1169, 1169, 1169, 1169, 1176, 1188, 1188, 1198, 1198], &[1209, 1209, 1216, 1216, 1216, 1228, 1241, 1251, 1251, 1262]), // 11 JoinGroup
-    api(0, &[1274, 1274, 1274, 1278, 1283], &[868, 1290, 1290, 1290, 1293]), // 12 Heartbeat
-    api(0, &[1298, 1298, 1298, 1304, 1311, 1321], &[868, 1290, 1290, 1330, 1339, 1339]), // 13 LeaveGroup
-    api(0, &[1345, 1345, 1345, 1350, 1356, 1364], &[1374, 1377, 1377, 1377, 1381, 1387]), // 14 SyncGroup
-    api(0, &[1395, 1395, 1395, 1397, 1397, 1400, 1400], &[1418, 1420, 1420, 1431, 1449, 1469, 1484]), // 15 DescribeGroups
-    api(0, &[1489, 1489, 1489, 1490, 1493, 1497], &[1502, 1505, 1505, 1509, 1520, 1532]), // 16 ListGroups
-    api(0, &[1538, 1538], &[1540, 1540]), // 17 SaslHandshake
-    api(0, &[1489, 1489, 1489, 1543, 1543, 1548], &[1559, 1562, 1562, 1578, 1578, 1578]), // 18 ApiVersions
-    api(0, &[1591, 1594, 1594, 1594, 1594, 1608, 1608, 1608], &[1617, 1623, 1625, 1625, 1625, 1640, 1640, 1653]), // 19 CreateTopics
-    api(0, &[1658, 1658, 1658, 1658, 1661, 1661, 1670], &[1617, 1675, 1675, 1675, 1682, 1692, 1703]), // 20 DeleteTopics
-    api(0, &[1708, 1708, 1718], &[1729, 1729, 1740]), // 21 DeleteRecords
-    api(0, &[1745, 1745, 1748, 1753, 1753, 1753, 1758], &[1763, 1763, 1767, 1767, 1767, 1767, 1773]), // 22 InitProducerId
-    api(0, &[1782, 1782, 1784, 333, 1786], &[1797, 1805, 1807, 1807, 1818]), // 23 OffsetForLeaderEpoch
-    api(0, &[1823, 1823, 1823, 1827, 1838, 1838], &[978, 978, 978, 985, 1846, 1846]), // 24 AddPartitionsToTxn
-    api(0, &[1852, 1852, 1852, 1856, 1856], &[1290, 1290, 1290, 1293, 1293]), // 25 AddOffsetsToTxn
-    api(0, &[1862, 1862, 1862, 1865, 1865, 1865], &[1290, 1290, 1290, 1293, 1293, 1767]), // 26 EndTxn
-    api(0, &[1874, 1881, 1890], &[1897, 1903, 1903]), // 27 WriteTxnMarkers
-    api(0, &[1907, 1907, 1912, 1917, 1917, 1917, 1926], &[978, 978, 978, 985, 985, 985, 990]), // 28 TxnOffsetCommit
-    api(0, &[1935, 1941, 1948, 1948], &[1965, 1975, 1991, 1991]), // 29 DescribeAcls
-    api(0, &[2004, 2013, 2023, 2023], &[2030, 2030, 2037, 2037]), // 30 CreateAcls
-    api(0, &[2042, 2044, 2054, 2054], &[2070, 2086, 2104, 2104]), // 31 DeleteAcls
-    api(0, &[2113, 2115, 2115, 2118, 2126], &[2141, 2159, 2159, 2175, 2198]), // 32 DescribeConfigs
-    api(0, &[2207, 2207, 2215], &[2225, 2225, 2234]), // 33 AlterConfigs
-    api(0, &[2239, 2239, 2245], &[978, 978, 985]), // 34 AlterReplicaLogDirs
-    api(0, &[2249, 2249, 2251, 2251, 2251, 2251], &[2262, 2262, 2277, 2282, 2294, 2306]), // 35 DescribeLogDirs
-    api(0, &[2312, 2312, 2314], &[2318, 2322, 2327]), // 36 SaslAuthenticate
-    api(0, &[2340, 2340, 2352, 2352], &[1625, 1625, 1692, 1692]), // 37 CreatePartitions
-    api(0, &[2358, 2358, 2361, 2366], &[2373, 2373, 2381, 2391]), // 38 CreateDelegationToken
-    api(0, &[2403, 2403, 2406], &[2411, 2411, 2415]), // 39 RenewDelegationToken
-    api(0, &[2403, 2403, 2406], &[2411, 2411, 2415]), // 40 ExpireDelegationToken
-    api(0, &[2421, 2421, 2423, 2423], &[2434, 2434, 2446, 2462]), // 41 DescribeDelegationToken
-    api(0, &[1395, 1395, 1493, 1493], &[1675, 1675, 1682, 1692]), // 42 DeleteGroups
-    api(0, &[2468, 2471, 2475], &[2488, 2491, 2504]), // 43 ElectLeaders
-    api(0, &[2518, 2531], &[2225, 2234]), // 44 IncrementalAlterConfigs
-    api(0, &[2544, 2549], &[2555, 2562]), // 45 AlterPartitionReassignments
-    api(0, &[2570], &[2585]), // 46 ListPartitionReassignments
-    api(0, &[995], &[2592]), // 47 OffsetDelete
-    api(0, &[2596, 2599], &[2610, 2623]), // 48 DescribeClientQuotas
-    api(0, &[2636, 2647], &[2656, 2664]), // 49 AlterClientQuotas
-    api(0, &[2672], &[2685]), // 50 DescribeUserScramCredentials
-    api(0, &[2702], &[1692]), // 51 AlterUserScramCredentials
-    api(0, &[2716, 2730, 2745], &[2760, 2760, 2760]), // 52 Vote
-    api(0, &[2765, 2775], &[2782, 2794]), // 53 BeginQuorumEpoch
-    api(0, &[2805, 2819], &[2782, 2794]), // 54 EndQuorumEpoch
-    api(0, &[2832, 2832, 2832], &[2847, 2863, 2887]), // 55 DescribeQuorum
-    api(0, &[2903, 2917, 2926, 2940], &[2956, 2973, 2983, 2983]), // 56 AlterPartition
-    api(0, &[2993, 2998, 2998], &[3004, 3004, 3011]), // 57 UpdateFeatures
-    api(0, &[3017], &[3023]), // 58 Envelope
-    api(0, &[3037, 3037], &[3055, 3055]), // 59 FetchSnapshot
-    api(0, &[3061, 3065, 3069], &[3073, 3083, 3101]), // 60 DescribeCluster
-    api(0, &[3112], &[3129]), // 61 DescribeProducers
-    api(0, &[3139, 3148, 3158, 3169, 3169], &[3181, 3181, 3181, 3181, 3181]), // 62 BrokerRegistration
-    api(0, &[3187, 3187, 3187], &[3191, 3191, 3191]), // 63 BrokerHeartbeat
-    api(0, &[3197], &[3011]), // 64 UnregisterBroker
-    api(0, &[1493], &[3208]), // 65 DescribeTransactions
-    api(0, &[3213, 3218, 3224], &[3236, 3236, 3236]), // 66 ListTransactions
-    api(0, &[878], &[3243]), // 67 AllocateProducerIds
-    api(0, &[3249, 3261], &[3277, 3277]), // 68 ConsumerGroupHeartbeat
-    api(0, &[1400, 1400], &[3315, 3345]), // 69 ConsumerGroupDescribe
-    api(0, &[3350], &[3011]), // 70 ControllerRegistration
-    api(0, &[3356], &[3360]), // 71 GetTelemetrySubscriptions
-    api(0, &[3369], &[1293]), // 72 PushTelemetry
-    api(0, &[3382], &[3391]), // 73 AssignReplicasToDirs
-    api(0, &[1490, 3397], &[3401, 3407]), // 74 ListConfigResources
-    api(0, &[3413], &[3435]), // 75 DescribeTopicPartitions
-    api(0, &[3441, 3441], &[3277, 3277]), // 76 ShareGroupHeartbeat
-    api(0, &[1400, 1400], &[3469, 3469]), // 77 ShareGroupDescribe
-    api(0, &[3486, 3504, 3514], &[3542, 3565, 3565]), // 78 ShareFetch
-    api(0, &[3574, 3574, 3581], &[3599, 3599, 3607]), // 79 ShareAcknowledge
-    api(0, &[3616, 3623], &[3011, 3011]), // 80 AddRaftVoter
-    api(0, &[3631], &[3011]), // 81 RemoveRaftVoter
-    api(0, &[3636], &[1293]), // 82 UpdateRaftVoter
-    api(0, &[3648], &[3657]), // 83 InitializeShareGroupState
-    api(0, &[3668], &[3687]), // 84 ReadShareGroupState
-    api(0, &[3699, 3712], &[3657, 3657]), // 85 WriteShareGroupState
-    api(0, &[3717], &[3657]), // 86 DeleteShareGroupState
-    api(0, &[3668, 3668], &[3732, 3746]), // 87 ReadShareGroupStateSummary
-    api(0, &[3781, 3781], &[3811, 3825]), // 88 StreamsGroupHeartbeat
-    api(0, &[1400, 3839], &[3888, 3938]), // 89 StreamsGroupDescribe
-    api(0, &[3943, 3943], &[3963, 3984]), // 90 DescribeShareGroupOffsets
-    api(0, &[3989], &[3999]), // 91 AlterShareGroupOffsets
-    api(0, &[4006], &[4017]), // 92 DeleteShareGroupOffsets
-    api(0, &[4024], &[3011]), // 93 StreamsGroupTopologyDescriptionUpdate
-    api(0, &[3197], &[3011]), // 94 UnregisterController
+    api(0, &[6, 6, 6, 10, 10, 10, 10, 10, 10, 23, 23, 23, 23, 34], &[48, 50, 60, 60, 60, 70, 70, 70, 85, 99, 112, 112, 112, 121]), // 0 Produce
+    api(0, &[129, 129, 129, 134, 139, 147, 147, 155, 155, 164, 164, 170, 188, 205, 205, 214, 214, 214, 214], &[230, 232, 232, 232, 244, 256, 256, 259, 259, 259, 259, 274, 294, 305, 305, 305, 312, 312, 312]), // 1 Fetch
+    api(0, &[319, 325, 328, 328, 331, 331, 338, 338, 338, 338, 343, 343], &[356, 358, 360, 360, 370, 370, 382, 382, 382, 382, 382, 382]), // 2 ListOffsets
+    api(0, &[389, 391, 391, 391, 393, 393, 393, 393, 396, 402, 411, 416, 416, 416], &[434, 447, 451, 456, 456, 473, 473, 490, 502, 523, 539, 548, 563, 571]), // 3 Metadata
+    api(0, &[590, 601, 614, 629, 651, 662, 682, 688], &[698, 698, 698, 698, 706, 719, 719, 719]), // 4 LeaderAndIsr
+    api(0, &[727, 730, 733, 745, 750], &[698, 698, 706, 706, 706]), // 5 StopReplica
+    api(0, &[590, 762, 770, 783, 794, 807, 833, 844, 850], &[856, 856, 856, 856, 856, 856, 858, 858, 858]), // 6 UpdateMetadata
+    api(0, &[862, 862, 864, 866], &[870, 870, 870, 877]), // 7 ControlledShutdown
+    api(0, &[888, 897, 902, 902, 902, 908, 919, 924, 934, 934, 946], &[960, 960, 960, 962, 962, 962, 962, 962, 969, 969, 974]), // 8 OffsetCommit
+    api(0, &[979, 979, 982, 982, 982, 982, 985, 990, 1000, 1011, 1022], &[1034, 1034, 1036, 1039, 1039, 1050, 1063, 1063, 1074, 1074, 1088]), // 9 OffsetFetch
+    api(0, &[387, 1093, 1093, 1096, 1103, 1103, 1103], &[1108, 1113, 1113, 1120, 1137, 1137, 1137]), // 10 FindCoordinator
+    api(0, &[1145, 1151, 1151, 1151, 1151, 1158, 1170, 1170, 1180, 1180], &[1191, 1191, 1198, 1198, 1198, 1210, 1223, 1233, 1233, 1244]), // 11 JoinGroup
+    api(0, &[1256, 1256, 1256, 1260, 1265], &[856, 1272, 1272, 1272, 1275]), // 12 Heartbeat
+    api(0, &[1280, 1280, 1280, 1286, 1293, 1303], &[856, 1272, 1272, 1312, 1321, 1321]), // 13 LeaveGroup
+    api(0, &[1327, 1327, 1327, 1332, 1338, 1346], &[1356, 1359, 1359, 1359, 1363, 1369]), // 14 SyncGroup
+    api(0, &[389, 389, 389, 1377, 1377, 1380, 1380], &[1398, 1400, 1400, 1411, 1429, 1449, 1464]), // 15 DescribeGroups
+    api(0, &[1469, 1469, 1469, 1470, 1473, 1477], &[1482, 1485, 1485, 1489, 1500, 1512]), // 16 ListGroups
+    api(0, &[1518, 1518], &[1520, 1520]), // 17 SaslHandshake
+    api(0, &[1469, 1469, 1469, 1523, 1523, 1528], &[1539, 1542, 1542, 1558, 1558, 1558]), // 18 ApiVersions
+    api(0, &[1571, 1574, 1574, 1574, 1574, 1588, 1588, 1588], &[1597, 1603, 1605, 1605, 1605, 1620, 1620, 1633]), // 19 CreateTopics
+    api(0, &[1638, 1638, 1638, 1638, 1641, 1641, 1650], &[1597, 1655, 1655, 1655, 1662, 1672, 1683]), // 20 DeleteTopics
+    api(0, &[1688, 1688, 1698], &[1709, 1709, 1720]), // 21 DeleteRecords
+    api(0, &[1725, 1725, 1728, 1733, 1733, 1733, 1738], &[1743, 1743, 1747, 1747, 1747, 1747, 1753]), // 22 InitProducerId
+    api(0, &[1762, 1762, 1764, 325, 1766], &[1777, 1785, 1787, 1787, 1798]), // 23 OffsetForLeaderEpoch
+    api(0, &[1803, 1803, 1803, 1807, 1818, 1818], &[962, 962, 962, 969, 1826, 1826]), // 24 AddPartitionsToTxn
+    api(0, &[1832, 1832, 1832, 1836, 1836], &[1272, 1272, 1272, 1275, 1275]), // 25 AddOffsetsToTxn
+    api(0, &[1842, 1842, 1842, 1845, 1845, 1845], &[1272, 1272, 1272, 1275, 1275, 1747]), // 26 EndTxn
+    api(0, &[1854, 1861, 1870], &[1877, 1883, 1883]), // 27 WriteTxnMarkers
+    api(0, &[1887, 1887, 1892, 1897, 1897, 1897, 1906], &[962, 962, 962, 969, 969, 969, 974]), // 28 TxnOffsetCommit
+    api(0, &[1915, 1921, 1928, 1928], &[1945, 1955, 1971, 1971]), // 29 DescribeAcls
+    api(0, &[1984, 1993, 2003, 2003], &[2010, 2010, 2017, 2017]), // 30 CreateAcls
+    api(0, &[2022, 2024, 2034, 2034], &[2050, 2066, 2084, 2084]), // 31 DeleteAcls
+    api(0, &[2093, 2095, 2095, 2098, 2106], &[2121, 2139, 2139, 2155, 2178]), // 32 DescribeConfigs
+    api(0, &[2187, 2187, 2195], &[2205, 2205, 2214]), // 33 AlterConfigs
+    api(0, &[2219, 2219, 2225], &[962, 962, 969]), // 34 AlterReplicaLogDirs
+    api(0, &[2229, 2229, 2231, 2231, 2231, 2231], &[2242, 2242, 2257, 2262, 2274, 2286]), // 35 DescribeLogDirs
+    api(0, &[2292, 2292, 2294], &[2298, 2302, 2307]), // 36 SaslAuthenticate
+    api(0, &[2320, 2320, 2332, 2332], &[1605, 1605, 1672, 1672]), // 37 CreatePartitions
+    api(0, &[2338, 2338, 2341, 2346], &[2353, 2353, 2361, 2371]), // 38 CreateDelegationToken
+    api(0, &[2383, 2383, 2386], &[2391, 2391, 2395]), // 39 RenewDelegationToken
+    api(0, &[2383, 2383, 2386], &[2391, 2391, 2395]), // 40 ExpireDelegationToken
+    api(0, &[2401, 2401, 2403, 2403], &[2414, 2414, 2426, 2442]), // 41 DescribeDelegationToken
+    api(0, &[389, 389, 1473, 1473], &[1655, 1655, 1662, 1672]), // 42 DeleteGroups
+    api(0, &[2448, 2451, 2455], &[2468, 2471, 2484]), // 43 ElectLeaders
+    api(0, &[2498, 2511], &[2205, 2214]), // 44 IncrementalAlterConfigs
+    api(0, &[2524, 2529], &[2535, 2542]), // 45 AlterPartitionReassignments
+    api(0, &[2550], &[2565]), // 46 ListPartitionReassignments
+    api(0, &[979], &[2572]), // 47 OffsetDelete
+    api(0, &[2576, 2579], &[2590, 2603]), // 48 DescribeClientQuotas
+    api(0, &[2616, 2627], &[2636, 2644]), // 49 AlterClientQuotas
+    api(0, &[2649], &[2662]), // 50 DescribeUserScramCredentials
+    api(0, &[2679], &[1672]), // 51 AlterUserScramCredentials
+    api(0, &[2691, 2703, 2716], &[2731, 2731, 2731]), // 52 Vote
+    api(0, &[2736, 2746], &[2753, 2765]), // 53 BeginQuorumEpoch
+    api(0, &[2776, 2790], &[2753, 2765]), // 54 EndQuorumEpoch
+    api(0, &[2803, 2803, 2803], &[2818, 2834, 2858]), // 55 DescribeQuorum
+    api(0, &[2874, 2888, 2897, 2911], &[2927, 2944, 2954, 2954]), // 56 AlterPartition
+    api(0, &[2964, 2969, 2969], &[2975, 2975, 2982]), // 57 UpdateFeatures
+    api(0, &[2988], &[2994]), // 58 Envelope
+    api(0, &[3008, 3008], &[3025, 3025]), // 59 FetchSnapshot
+    api(0, &[3031, 3035, 3039], &[3043, 3053, 3071]), // 60 DescribeCluster
+    api(0, &[3082], &[3099]), // 61 DescribeProducers
+    api(0, &[3109, 3118, 3128, 3139, 3139], &[3151, 3151, 3151, 3151, 3151]), // 62 BrokerRegistration
+    api(0, &[3157, 3157, 3157], &[3161, 3161, 3161]), // 63 BrokerHeartbeat
+    api(0, &[3167], &[2982]), // 64 UnregisterBroker
+    api(0, &[1473], &[3178]), // 65 DescribeTransactions
+    api(0, &[3183, 3188, 3194], &[3206, 3206, 3206]), // 66 ListTransactions
+    api(0, &[866], &[3213]), // 67 AllocateProducerIds
+    api(0, &[3219, 3231], &[3247, 3247]), // 68 ConsumerGroupHeartbeat
+    api(0, &[1380, 1380], &[3285, 3315]), // 69 ConsumerGroupDescribe
+    api(0, &[3320], &[2982]), // 70 ControllerRegistration
+    api(0, &[3326], &[3330]), // 71 GetTelemetrySubscriptions
+    api(0, &[3339], &[1275]), // 72 PushTelemetry
+    api(0, &[3352], &[3361]), // 73 AssignReplicasToDirs
+    api(0, &[1470, 3367], &[3371, 3377]), // 74 ListConfigResources
+    api(0, &[3383], &[3405]), // 75 DescribeTopicPartitions
+    api(0, &[3411, 3411], &[3247, 3247]), // 76 ShareGroupHeartbeat
+    api(0, &[1380, 1380], &[3439, 3439]), // 77 ShareGroupDescribe
+    api(0, &[3456, 3474, 3484], &[3512, 3535, 3535]), // 78 ShareFetch
+    api(0, &[3544, 3544, 3551], &[3569, 3569, 3577]), // 79 ShareAcknowledge
+    api(0, &[3586, 3593], &[2982, 2982]), // 80 AddRaftVoter
+    api(0, &[3601], &[2982]), // 81 RemoveRaftVoter
+    api(0, &[3606], &[1275]), // 82 UpdateRaftVoter
+    api(0, &[3618], &[3627]), // 83 InitializeShareGroupState
+    api(0, &[3638], &[3657]), // 84 ReadShareGroupState
+    api(0, &[3669, 3682], &[3627, 3627]), // 85 WriteShareGroupState
+    api(0, &[3687], &[3627]), // 86 DeleteShareGroupState
+    api(0, &[3638, 3638], &[3702, 3716]), // 87 ReadShareGroupStateSummary
+    api(0, &[3751, 3751], &[3781, 3795]), // 88 StreamsGroupHeartbeat
+    api(0, &[1380, 3809], &[3858, 3908]), // 89 StreamsGroupDescribe
+    api(0, &[3913, 3913], &[3933, 3954]), // 90 DescribeShareGroupOffsets
+    api(0, &[3959], &[3969]), // 91 AlterShareGroupOffsets
+    api(0, &[3976], &[3987]), // 92 DeleteShareGroupOffsets
+    api(0, &[3994], &[2982]), // 93 StreamsGroupTopologyDescriptionUpdate
+    api(0, &[3167], &[2982]), // 94 UnregisterController
 ];

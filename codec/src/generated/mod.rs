@@ -2,5 +2,7 @@
 //! klamp-layout-generator` to write it anew. Only this file and `short.rs` are written by hand.
 
 #[rustfmt::skip]
+pub(crate) mod full;
+#[rustfmt::skip]
 pub(crate) mod hot;
 mod short;

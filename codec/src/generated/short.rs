@@ -1,7 +1,7 @@
 //! Short forms for the generated tables, in which a struct is a line.
 
-use crate::layout::Role;
 use crate::layout::table::{Api, Int, Length, Op, Roots, Tag};
+use crate::layout::{Kind, Role, Stored};
 use std::num::NonZeroU16;
 
 /// Whether a field can be null.
@@ -33,12 +33,24 @@ pub(super) const fn skip(n: u16) -> Op {
     Op::Skip(n)
 }
 
+pub(super) const fn int8(role: Role) -> Op {
+    Op::Int(role, Int::Int8)
+}
+
 pub(super) const fn int16(role: Role) -> Op {
     Op::Int(role, Int::Int16)
 }
 
+pub(super) const fn uint16(role: Role) -> Op {
+    Op::Int(role, Int::Uint16)
+}
+
 pub(super) const fn int32(role: Role) -> Op {
     Op::Int(role, Int::Int32)
+}
+
+pub(super) const fn int64(role: Role) -> Op {
+    Op::Int(role, Int::Int64)
 }
 
 pub(super) const fn uuid(role: Role) -> Op {
@@ -108,12 +120,30 @@ pub(super) const fn told_array(
 }
 
 pub(super) const fn nullable_struct(first: u16) -> Op {
-    Op::NullableStruct { first }
+    let told = false;
+    Op::NullableStruct { told, first }
+}
+
+pub(super) const fn told_nullable_struct(first: u16) -> Op {
+    let told = true;
+    Op::NullableStruct { told, first }
+}
+
+pub(super) const fn told_struct(first: u16) -> Op {
+    Op::Struct { first }
 }
 
 pub(super) const fn tags(first: u16, count: u8) -> Op {
     Op::Tags { first, count }
 }
+
+/// A field: where its name is among all names, and what it is.
+pub(super) const fn f(start: u16, len: u8, kind: Kind) -> Option<Stored> {
+    Some(Stored { start, len, kind })
+}
+
+/// An op that is no field's.
+pub(super) const NO: Option<Stored> = None;
 
 #[expect(clippy::panic, reason = "it would panic when the table is compiled")]
 const fn least(min: u16) -> NonZeroU16 {

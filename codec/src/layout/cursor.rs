@@ -77,6 +77,7 @@ impl<'a> Cursor<'a> {
         Some(match int {
             Int::Int8 => i8::from_be_bytes(*self.take()?).into(),
             Int::Int16 => i16::from_be_bytes(*self.take()?).into(),
+            Int::Uint16 => u16::from_be_bytes(*self.take()?).into(),
             Int::Int32 => i32::from_be_bytes(*self.take()?).into(),
             Int::Int64 => i64::from_be_bytes(*self.take()?),
         })

@@ -1,10 +1,12 @@
 //! What a walk tells: fields with a role, how far it came, and why it failed.
 
-use super::Role;
+use super::{FieldId, Role};
 
 /// A field with a role, or a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event<'a> {
+    /// Which field it is, for its name.
+    pub field: FieldId,
     /// What the field means.
     pub role: Role,
     /// Offset from where the walk began of the value's first byte: for strings, bytes, arrays and
@@ -12,15 +14,16 @@ pub struct Event<'a> {
     /// same for all pieces of one value.
     pub at: u32,
     /// Bytes of the length, count or size before `at`, for strings, bytes, arrays and tagged fields;
-    /// bytes of the value else (16 for a uuid); 0 for `Element` and `End`.
+    /// bytes of the value else (16 for a uuid); 0 for `Element`, `Struct` and `End`, 1 for a null struct.
     pub width: u32,
     /// The value.
     pub value: Value<'a>,
 }
 
 impl<'a> Event<'a> {
-    pub(super) fn new(role: Role, at: u32, width: u32, value: Value<'a>) -> Self {
+    pub(super) fn new(field: u16, role: Role, at: u32, width: u32, value: Value<'a>) -> Self {
         Self {
+            field: FieldId(field),
             role,
             at,
             width,
@@ -34,7 +37,7 @@ impl<'a> Event<'a> {
 pub enum Value<'a> {
     /// Any integer or bool.
     Int(i64),
-    /// A null string, bytes, array or record set.
+    /// A null string, bytes, array, record set or struct.
     Null,
     /// The next piece of a string or bytes, and how many bytes of it are still to come. An empty
     /// string is one empty piece, no other piece is empty. A uuid is one piece of 16 bytes.
@@ -45,10 +48,16 @@ pub enum Value<'a> {
     Count(u32),
     /// An element of the array begins at `at` (its end is where the next begins or the array ends).
     Element,
-    /// The array ends at `at`.
+    /// A struct begins at `at`, behind the byte that says that it is not null, if it might be. Only
+    /// the full table tells of structs; elements of arrays are no structs of their own.
+    Struct,
+    /// The array or struct ends at `at`.
     End,
     /// The size in bytes of a tagged field, which begins at `at`.
     TagSize(u32),
+    /// A tagged field that the table does not know, and its size: it is skipped. Only the full table
+    /// tells of them.
+    UnknownTag(u32, u32),
 }
 
 /// How far a walk came.

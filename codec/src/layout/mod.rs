@@ -2,6 +2,7 @@
 
 mod cursor;
 mod event;
+mod field;
 mod reading;
 mod roles;
 mod state;
@@ -11,6 +12,8 @@ mod tests;
 mod walker;
 
 pub use event::{Event, Progress, Value, WalkError};
+pub use field::{Field, FieldId, Kind};
+pub(crate) use field::{Fields, Stored};
 pub use roles::Role;
 pub use table::Root;
 pub use walker::Walker;
@@ -18,4 +21,9 @@ pub use walker::Walker;
 /// The layouts with the roles that the data path looks for.
 fn hot() -> &'static table::Table {
     &crate::generated::hot::TABLE
+}
+
+/// The layouts with every field and its name.
+fn full() -> &'static table::Table {
+    &crate::generated::full::TABLE
 }

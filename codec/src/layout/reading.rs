@@ -72,7 +72,8 @@ impl<'w, 'a> Reading<'w, 'a> {
         let tags = self.walker.table.tags;
         loop {
             let at = self.cursor.at();
-            let op = ops.get(usize::from(self.level.op));
+            let field = self.level.op;
+            let op = ops.get(usize::from(field));
             match *op.ok_or(WalkError::Table)? {
                 Op::Skip(n) => {
                     self.level.next_op();
@@ -81,12 +82,12 @@ impl<'w, 'a> Reading<'w, 'a> {
                 Op::Int(role, int) => {
                     let value = self.cursor.int(int).ok_or(Halt::Cut)?;
                     self.level.next_op();
-                    on(Event::new(role, at, int.width(), Value::Int(value)));
+                    on(Event::new(field, role, at, int.width(), Value::Int(value)));
                 }
                 Op::Uuid(role) => {
                     let uuid = self.cursor.take::<16>().ok_or(Halt::Cut)?;
                     self.level.next_op();
-                    on(Event::new(role, at, 16, Value::Piece(uuid, 0)));
+                    on(Event::new(field, role, at, 16, Value::Piece(uuid, 0)));
                 }
                 Op::Bytes {
                     role,
@@ -97,11 +98,12 @@ impl<'w, 'a> Reading<'w, 'a> {
                     self.level.next_op();
                     match (left, role) {
                         (None, None) => {}
-                        (None, Some(role)) => self.tell_prefix(role, at, Value::Null, on),
+                        (None, Some(role)) => self.tell_prefix(field, role, at, Value::Null, on),
                         (Some(left), None) => self.pass(left)?,
                         (Some(left), Some(role)) => {
                             let start = self.cursor.at();
                             let bytes = Bytes {
+                                field,
                                 role,
                                 width: start.wrapping_sub(at) as u8,
                                 at: start,
@@ -119,10 +121,10 @@ impl<'w, 'a> Reading<'w, 'a> {
                     let left = self.length(length, nullable)?;
                     self.level.next_op();
                     match left {
-                        None => self.tell_prefix(role, at, Value::Null, on),
+                        None => self.tell_prefix(field, role, at, Value::Null, on),
                         Some(left) => {
                             self.level.holds(self.cursor.at(), left)?;
-                            self.tell_prefix(role, at, Value::Skipped(left), on);
+                            self.tell_prefix(field, role, at, Value::Skipped(left), on);
                             self.pass(left)?;
                         }
                     }
@@ -149,34 +151,39 @@ impl<'w, 'a> Reading<'w, 'a> {
                     self.elements(at, count.unwrap_or(0), min.get())?;
                     if let Some(role) = role {
                         let value = count.map_or(Value::Null, Value::Count);
-                        self.tell_prefix(role, at, value, on);
+                        self.tell_prefix(field, role, at, value, on);
                         let at = self.cursor.at();
                         match count {
                             None => {}
-                            Some(0) => on(Event::new(role, at, 0, Value::End)),
-                            Some(_) => on(Event::new(role, at, 0, Value::Element)),
+                            Some(0) => on(Event::new(field, role, at, 0, Value::End)),
+                            Some(_) => on(Event::new(field, role, at, 0, Value::Element)),
                         }
                     }
                     if let Some(more) = count.unwrap_or(0).checked_sub(1) {
                         let element = Level::once(element, self.level.limit);
                         self.enter(Level {
                             more,
+                            field,
                             role,
                             ..element
                         })?;
                     }
                 }
-                Op::NullableStruct { first } => {
+                Op::NullableStruct { told, first } => {
                     let [marker] = *self.cursor.take().ok_or(Halt::Cut)?;
                     self.level.next_op();
                     // Null is any negative byte.
-                    if marker < 0x80 {
-                        self.enter(Level::once(first, self.level.limit))?;
+                    let is_null = marker >= 0x80;
+                    match (told, is_null) {
+                        (true, true) => self.tell_prefix(field, Role::Other, at, Value::Null, on),
+                        (true, false) => self.told_struct(field, first, on)?,
+                        (false, true) => {}
+                        (false, false) => self.enter(Level::once(first, self.level.limit))?,
                     }
                 }
                 Op::Struct { first } => {
                     self.level.next_op();
-                    self.enter(Level::once(first, self.level.limit))?;
+                    self.told_struct(field, first, on)?;
                 }
                 Op::Tags { first, count } => match self.level.tags {
                     0 => {
@@ -205,12 +212,12 @@ impl<'w, 'a> Reading<'w, 'a> {
                         self.level.more = more;
                         self.level.op = self.level.first;
                         if let Some(role) = self.level.role {
-                            on(Event::new(role, at, 0, Value::Element));
+                            on(Event::new(self.level.field, role, at, 0, Value::Element));
                         }
                         continue;
                     }
                     if let Some(role) = self.level.role {
-                        on(Event::new(role, at, 0, Value::End));
+                        on(Event::new(self.level.field, role, at, 0, Value::End));
                     }
                     if self.level.tag && at != self.level.limit {
                         return Err(WalkError::TagSize { at }.into());
@@ -245,12 +252,18 @@ impl<'w, 'a> Reading<'w, 'a> {
         size: u32,
         on: &mut impl FnMut(Event<'_>),
     ) -> Result<(), Halt> {
+        let at = self.cursor.at();
         let Some(tag) = known.find(|tag| tag.number == number) else {
+            if self.walker.table.fields.is_some() {
+                self.level.holds(at, size)?;
+                let (field, value) = (self.level.op, Value::UnknownTag(number, size));
+                self.tell_prefix(field, Role::Other, size_at, value, on);
+            }
             return self.pass(size);
         };
-        let at = self.cursor.at();
         self.level.holds(at, size)?;
-        self.tell_prefix(Role::TagSize, size_at, Value::TagSize(size), on);
+        let value = Value::TagSize(size);
+        self.tell_prefix(tag.first, Role::TagSize, size_at, value, on);
         let limit = at.saturating_add(size);
         self.enter(Level {
             tag: true,
@@ -258,6 +271,23 @@ impl<'w, 'a> Reading<'w, 'a> {
         })?;
         self.cursor = Cursor::new(self.input, self.start, at, limit);
         Ok(())
+    }
+
+    /// A struct that is told of: of its begin here, of its end when it comes.
+    #[inline(always)]
+    fn told_struct(
+        &mut self,
+        field: u16,
+        first: u16,
+        on: &mut impl FnMut(Event<'_>),
+    ) -> Result<(), WalkError> {
+        let at = self.cursor.at();
+        on(Event::new(field, Role::Other, at, 0, Value::Struct));
+        self.enter(Level {
+            field,
+            role: Some(Role::Other),
+            ..Level::once(first, self.level.limit)
+        })
     }
 
     #[inline(always)]
@@ -335,7 +365,10 @@ impl<'w, 'a> Reading<'w, 'a> {
         let left = bytes.left.saturating_sub(piece.len() as u32);
         if !piece.is_empty() || left == 0 {
             let value = Value::Piece(piece, left);
-            on(Event::new(bytes.role, bytes.at, bytes.width.into(), value));
+            let Bytes {
+                field, role, width, ..
+            } = bytes;
+            on(Event::new(field, role, bytes.at, width.into(), value));
         }
         if left == 0 {
             return Ok(());
@@ -346,8 +379,15 @@ impl<'w, 'a> Reading<'w, 'a> {
 
     /// Tells what the length, count or size says that stands from `from` to here.
     #[inline(always)]
-    fn tell_prefix(&self, role: Role, from: u32, value: Value<'_>, on: &mut impl FnMut(Event<'_>)) {
+    fn tell_prefix(
+        &self,
+        field: u16,
+        role: Role,
+        from: u32,
+        value: Value<'_>,
+        on: &mut impl FnMut(Event<'_>),
+    ) {
         let at = self.cursor.at();
-        on(Event::new(role, at, at.wrapping_sub(from), value));
+        on(Event::new(field, role, at, at.wrapping_sub(from), value));
     }
 }

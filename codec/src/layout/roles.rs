@@ -28,7 +28,7 @@ pub enum Role {
     Host,
     /// The port of a broker that clients may connect to.
     Port,
-    /// ReplicaId of a Fetch request: 0 or more on a broker's own fetches.
+    /// ReplicaId of a request: 0 or more where a broker asks for its own sake.
     ReplicaId,
     /// A record set.
     Records,
@@ -44,7 +44,41 @@ pub enum Role {
     FinalizedFeature,
     /// MaxVersionLevel of a finalized feature.
     FinalizedLevel,
+    /// The name of a group.
+    GroupId,
+    /// A transactional id.
+    TransactionalId,
+    /// A SASL token (SaslAuthenticate's AuthBytes, both ways): a secret.
+    SaslBytes,
+    /// What proves or makes an identity (Hmac of delegation tokens, Salt, SaltedPassword): a secret.
+    Credential,
+    /// The value of a config, which may be a password.
+    ConfigValue,
+    /// A client's metrics (KIP-714).
+    Telemetry,
+    /// A request or response inside another, or whose it is (Envelope).
+    Envelope,
+    /// What the members of a group tell each other or keep beside an offset; the application's own.
+    GroupData,
+    /// None of the others. Only the full table tells of such fields.
+    Other,
     /// The size of a tagged field with a role inside: an edit that changes the length of something in
     /// it changes the size too.
     TagSize,
+}
+
+impl Role {
+    /// Whether the field's content is nobody's business but the client's and the broker's: it must
+    /// not be logged or kept unless somebody has asked for just that.
+    pub fn is_secret(self) -> bool {
+        matches!(
+            self,
+            Self::SaslBytes
+                | Self::Credential
+                | Self::ConfigValue
+                | Self::Telemetry
+                | Self::Envelope
+                | Self::GroupData
+        )
+    }
 }

@@ -16,7 +16,8 @@ pub(super) struct Level {
     pub(super) tags: u32,
     /// Where the message ends, or the innermost tagged field.
     pub(super) limit: u32,
-    /// The role of the array.
+    /// The op and the role of the array or struct, where it is told of.
+    pub(super) field: u16,
     pub(super) role: Option<Role>,
     /// Whether it is the content of a tagged field, and so must end at its limit.
     pub(super) tag: bool,
@@ -38,6 +39,8 @@ pub(super) enum Region {
 /// A string or bytes with a role.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bytes {
+    /// Its op.
+    pub(super) field: u16,
     pub(super) role: Role,
     /// Bytes of its length.
     pub(super) width: u8,
@@ -57,6 +60,7 @@ impl Level {
             more: 0,
             tags: 0,
             limit,
+            field: 0,
             role: None,
             tag: false,
         }

@@ -8,7 +8,7 @@
 //! A table is plain static data, so there can be several for the one walker. Facts that it keeps:
 //! structs do not contain themselves, and an element of an array takes at least one byte.
 
-use super::Role;
+use super::{Field, FieldId, Fields, Role};
 use crate::types::{ApiKey, Direction};
 use std::num::NonZeroU16;
 
@@ -21,6 +21,8 @@ pub(crate) struct Table {
     pub(crate) tags: &'static [Tag],
     /// By API key, from 0 on; a key without layouts has empty ones.
     pub(crate) apis: &'static [Api],
+    /// Only in the full table.
+    pub(crate) fields: Option<&'static Fields>,
 }
 
 /// Where the layouts of one API are.
@@ -90,8 +92,8 @@ pub(crate) enum Op {
         min: NonZeroU16,
     },
     /// A struct that may be null: one byte, negative where it is, before its first op at `first`.
-    NullableStruct { first: u16 },
-    /// A struct.
+    NullableStruct { told: bool, first: u16 },
+    /// A struct that is told of; another's ops stand in the struct around it.
     Struct { first: u16 },
     /// The tagged fields of a struct or header: `count` known ones, from `first` on in the table's tags.
     Tags { first: u16, count: u8 },
@@ -99,7 +101,8 @@ pub(crate) enum Op {
     End,
 }
 
-/// An integer of the protocol, big-endian; a bool is an [`Int::Int8`].
+/// An integer of the protocol, big-endian; a bool is an [`Int::Int8`], a float64 an
+/// [`Int::Int64`] of its bits.
 #[allow(
     dead_code,
     reason = "the table with every field, which is to follow, uses all of them"
@@ -108,6 +111,7 @@ pub(crate) enum Op {
 pub(crate) enum Int {
     Int8,
     Int16,
+    Uint16,
     Int32,
     Int64,
 }
@@ -117,7 +121,7 @@ impl Int {
     pub(crate) const fn width(self) -> u32 {
         match self {
             Self::Int8 => 1,
-            Self::Int16 => 2,
+            Self::Int16 | Self::Uint16 => 2,
             Self::Int32 => 4,
             Self::Int64 => 8,
         }
@@ -144,9 +148,21 @@ pub struct Root {
 }
 
 impl Root {
-    /// `None` where the table does not read this message.
+    /// For a walk that tells what the data path looks for: few roles, and no names. `None` where this
+    /// message is not known.
     pub fn find(direction: Direction, api_key: ApiKey, api_version: i16) -> Option<Self> {
         super::hot().root(direction, api_key, api_version)
+    }
+
+    /// For a walk that tells of every field, whose names [`Root::field`] knows; of the same messages.
+    pub fn find_full(direction: Direction, api_key: ApiKey, api_version: i16) -> Option<Self> {
+        super::full().root(direction, api_key, api_version)
+    }
+
+    /// The field that an event of a walk from here tells of. `None` for the size of no field: unknown
+    /// tagged fields, and everything if this is not [`Root::find_full`]'s.
+    pub fn field(&self, id: FieldId) -> Option<Field> {
+        self.table.fields?.field(id)
     }
 }
 

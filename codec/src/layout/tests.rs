@@ -1,4 +1,4 @@
-//! The walker over tables made for the purpose, and what must hold for the real one.
+//! The walker over tables made for the purpose.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -7,10 +7,10 @@
     reason = "a test may fail loudly, and its arithmetic is on its own numbers"
 )]
 
-use super::table::{Int, Length, Op, Roots, Table, Tag};
-use super::walker::MAX_DEPTH;
-use super::{Event, Progress, Role, Root, Value, WalkError, Walker, hot};
-use crate::types::{ApiKey, Direction};
+mod tables;
+
+use super::table::{Int, Length, Op, Table, Tag};
+use super::{Event, Progress, Role, Root, Value, WalkError, Walker};
 use std::num::NonZeroU16;
 
 const ONE: NonZeroU16 = NonZeroU16::MIN;
@@ -21,6 +21,7 @@ fn root(ops: &[Op], tags: &[Tag]) -> Root {
         ops: ops.to_vec().leak(),
         tags: tags.to_vec().leak(),
         apis: &[],
+        fields: None,
     }));
     Root { table, first: 0 }
 }
@@ -31,6 +32,7 @@ fn events(root: Root, bytes: &[u8]) -> Vec<String> {
         let mut told = Vec::new();
         let mut on = |event: Event<'_>| {
             let Event {
+                field: _,
                 role,
                 at,
                 width,
@@ -117,7 +119,7 @@ fn the_pieces_of_a_string_share_their_offset_and_count_down() {
     }
     let expected = [(b"h".as_slice(), 4), (b"os", 2), (b"ts", 0)].map(|(piece, left)| {
         let value = Value::Piece(piece, left);
-        format!("{:?}", Event::new(Role::Host, 1, 1, value))
+        format!("{:?}", Event::new(0, Role::Host, 1, 1, value))
     });
     assert_eq!(told, expected);
 }
@@ -186,20 +188,50 @@ fn an_array_with_a_role_tells_count_elements_and_end() {
 
 #[test]
 fn a_null_struct_is_one_negative_byte() {
+    for told in [false, true] {
+        let ops = [
+            Op::NullableStruct { told, first: 3 },
+            Op::NullableStruct { told, first: 3 },
+            Op::End,
+            // The struct.
+            Op::Int(Role::NodeId, Int::Int16),
+            Op::Tags { first: 0, count: 0 },
+            Op::End,
+        ];
+        let events = events(root(&ops, &[]), &[0x80, 1, 0, 5, 0]);
+        match told {
+            false => assert_eq!(events, ["NodeId 2 2 Int(5)"]),
+            true => assert_eq!(
+                events,
+                [
+                    "Other 1 1 Null",
+                    "Other 2 0 Struct",
+                    "NodeId 2 2 Int(5)",
+                    "Other 5 0 End"
+                ]
+            ),
+        }
+    }
+}
+
+#[test]
+fn a_struct_tells_its_begin_and_its_end() {
     let ops = [
-        Op::NullableStruct { first: 4 },
-        Op::NullableStruct { first: 4 },
-        Op::Struct { first: 4 },
+        Op::Struct { first: 3 },
+        Op::Int(Role::Port, Int::Uint16),
         Op::End,
         // The struct.
         Op::Int(Role::NodeId, Int::Int16),
-        Op::Tags { first: 0, count: 0 },
         Op::End,
     ];
-    let body = [0x80, 1, 0, 5, 0, 0, 6, 0];
     assert_eq!(
-        events(root(&ops, &[]), &body),
-        ["NodeId 2 2 Int(5)", "NodeId 5 2 Int(6)"]
+        events(root(&ops, &[]), &[0, 5, 0xff, 0xfe]),
+        [
+            "Other 0 0 Struct",
+            "NodeId 0 2 Int(5)",
+            "Other 2 0 End",
+            "Port 2 2 Int(65534)"
+        ]
     );
 }
 
@@ -234,9 +266,11 @@ fn known_tagged_fields_nest_and_each_ends_at_its_own_size() {
         events(root, &body),
         [
             "TagSize 7 1 TagSize(6)",
+            "Other 7 0 Struct",
             "NodeId 7 1 Int(5)",
             "TagSize 11 1 TagSize(2)",
             "Host 12 1 Piece([104], 0)",
+            "Other 13 0 End",
         ]
     );
     // The inner one goes beyond the outer one, though not beyond the message.
@@ -290,89 +324,4 @@ fn a_table_that_nests_too_deep_or_points_nowhere_is_an_error() {
 fn a_walker_is_small_since_each_connection_may_have_two() {
     assert!(size_of::<Walker>() <= 256, "{}", size_of::<Walker>());
     assert_eq!(size_of::<Op>(), 8);
-}
-
-#[test]
-fn what_the_table_does_not_have_is_not_found() {
-    let find = |key, version| Root::find(Direction::Request, ApiKey(key), version).is_some();
-    assert!(find(0, 0) && find(0, 13) && find(18, 0) && find(18, 5));
-    for (key, version) in [
-        (0, -1),
-        (0, i16::MIN),
-        (0, i16::MAX),
-        (95, 0),
-        (-1, 0),
-        (9999, 0),
-        (i16::MIN, 0),
-        (i16::MAX, 0),
-    ] {
-        assert!(!find(key, version), "{key} v{version}");
-    }
-}
-
-#[test]
-fn every_layout_is_whole_and_fits_the_walker() {
-    let table = hot();
-    let mut layouts = 0;
-    for api in table.apis {
-        for Roots { first_ops, .. } in [&api.request, &api.response] {
-            for first in *first_ops {
-                check(table, *first, 1);
-                layouts += 1;
-            }
-        }
-    }
-    // Versions that Kafka 3.9 to 4.4 have, in both directions.
-    assert_eq!(layouts, 2 * 368);
-}
-
-/// Follows a struct through all that stands in it. Returns the least bytes that it takes.
-fn check(table: &Table, first: u16, depth: usize) -> u32 {
-    assert!(depth <= MAX_DEPTH);
-    let prefix = |length| match length {
-        Length::Compact => 1,
-        Length::Int16 => 2,
-        Length::Int32 => 4,
-    };
-    let ops = &table.ops[usize::from(first)..];
-    let end = ops.iter().position(|op| *op == Op::End).unwrap();
-    let mut least = 0;
-    let mut before = None;
-    for op in &ops[..end] {
-        least += match *op {
-            Op::Skip(n) => {
-                let merged = !matches!(before, Some(Op::Skip(_)));
-                assert!(n > 0 && merged, "two skips where one does");
-                n.into()
-            }
-            Op::Int(_, int) => int.width(),
-            Op::Uuid(_) => 16,
-            Op::Bytes { length, .. } | Op::Skipped { length, .. } => prefix(length),
-            Op::FixedArray { length, .. } => prefix(length),
-            Op::Array {
-                length,
-                element,
-                min,
-                ..
-            } => {
-                assert_eq!(check(table, element, depth + 1), min.get().into());
-                prefix(length)
-            }
-            Op::Struct { first } => check(table, first, depth + 1),
-            Op::NullableStruct { first } => {
-                check(table, first, depth + 1);
-                1
-            }
-            Op::Tags { first, count } => {
-                let first = usize::from(first);
-                for tag in &table.tags[first..first + usize::from(count)] {
-                    check(table, tag.first, depth + 1);
-                }
-                1
-            }
-            Op::End => 0,
-        };
-        before = Some(*op);
-    }
-    least
 }

@@ -20,6 +20,7 @@ pub enum Fact {
     Skipped(Role, usize),
     Count(Role, usize),
     Element(Role),
+    Struct(Role),
     End(Role),
 }
 
@@ -34,6 +35,22 @@ pub struct Sample {
     pub bytes: Vec<u8>,
     /// In the order of the bytes, without the tagged fields' sizes.
     pub facts: Vec<Fact>,
+}
+
+impl Sample {
+    /// What the data path's table tells: it has nothing that nobody there looks for.
+    pub fn hot_facts(&self) -> Vec<Fact> {
+        let names_are_hot = self.api_key == ApiKey::PRODUCE && self.direction == Direction::Request;
+        let is_hot = |fact: &&Fact| match fact {
+            Fact::Null(role) | Fact::Text(role, _) => match role {
+                Role::TopicName | Role::TopicId => names_are_hot,
+                role => *role != Role::Records,
+            },
+            Fact::Skipped(..) | Fact::Int(Role::ReplicaId, _) => false,
+            _ => true,
+        };
+        self.facts.iter().filter(is_hot).cloned().collect()
+    }
 }
 
 impl fmt::Debug for Sample {

@@ -42,9 +42,18 @@ impl Sample {
         Root::find(self.direction, self.api_key, self.api_version).unwrap()
     }
 
+    /// Of the table that tells of every field.
+    pub fn full_root(&self) -> Root {
+        Root::find_full(self.direction, self.api_key, self.api_version).unwrap()
+    }
+
     /// Walks all bytes at once.
     pub fn walk(&self) -> Walked {
-        walk(self.root(), &self.bytes, self.bytes.len(), |_, _| {
+        self.walk_from(self.root())
+    }
+
+    pub fn walk_from(&self, root: Root) -> Walked {
+        walk(root, &self.bytes, self.bytes.len(), |_, _| {
             Move::Feed(usize::MAX)
         })
     }
@@ -116,6 +125,7 @@ struct Notes {
 impl Notes {
     fn take(&mut self, event: Event<'_>) {
         let Event {
+            field: _,
             role,
             at,
             width,
@@ -148,9 +158,14 @@ impl Notes {
             Value::Skipped(n) => Fact::Skipped(role, n as usize),
             Value::Count(n) => Fact::Count(role, n as usize),
             Value::Element => Fact::Element(role),
+            Value::Struct => Fact::Struct(role),
             Value::End => Fact::End(role),
             Value::TagSize(size) => {
                 assert_eq!(role, Role::TagSize);
+                self.tags.push((at, width, size));
+                return;
+            }
+            Value::UnknownTag(_, size) => {
                 self.tags.push((at, width, size));
                 return;
             }
@@ -183,7 +198,7 @@ pub fn check_offsets(walked: &Walked, bytes: &[u8], flexible: bool) {
                 assert_eq!(length(before, flexible), Some(*n), "{told:?}");
             }
             Fact::Null(_) => assert_eq!(length(before, flexible), None, "{told:?}"),
-            Fact::Element(_) | Fact::End(_) => assert_eq!(told.width, 0),
+            Fact::Element(_) | Fact::Struct(_) | Fact::End(_) => assert_eq!(told.width, 0),
         }
     }
     for &(at, width, size) in &walked.tags {

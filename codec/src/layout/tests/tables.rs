@@ -1,0 +1,213 @@
+//! What must hold for the generated tables.
+
+use super::super::table::{Length, Op, Roots, Table};
+use super::super::walker::MAX_DEPTH;
+use super::super::{Event, Progress, Root, Walker, full, hot};
+use crate::types::{ApiKey, Direction};
+use kafka_protocol::messages::ApiKey as Schema;
+
+#[test]
+fn what_the_table_does_not_have_is_not_found() {
+    let find = |key, version| Root::find(Direction::Request, ApiKey(key), version).is_some();
+    assert!(find(0, 0) && find(0, 13) && find(18, 0) && find(18, 5));
+    for (key, version) in [
+        (0, -1),
+        (0, i16::MIN),
+        (0, i16::MAX),
+        (95, 0),
+        (-1, 0),
+        (9999, 0),
+        (i16::MIN, 0),
+        (i16::MAX, 0),
+    ] {
+        assert!(!find(key, version), "{key} v{version}");
+    }
+}
+
+#[test]
+fn every_layout_is_whole_and_fits_the_walker() {
+    for table in [hot(), full()] {
+        let mut layouts = 0;
+        for api in table.apis {
+            for Roots { first_ops, .. } in [&api.request, &api.response] {
+                for first in *first_ops {
+                    check(table, *first, 1);
+                    layouts += 1;
+                }
+            }
+        }
+        // Versions that Kafka 3.9 to 4.4 have, in both directions.
+        assert_eq!(layouts, 2 * 368);
+    }
+}
+
+#[test]
+fn every_key_of_kafkas_has_layouts() {
+    for key in 0..=94 {
+        for direction in [Direction::Request, Direction::Response] {
+            let has = |version| Root::find(direction, ApiKey(key), version).is_some();
+            assert!(has(0) || has(1), "{key}");
+        }
+    }
+}
+
+/// A flexible request has header 2, a flexible response header 1: both begin with tagged fields. But
+/// the answer to ApiVersions has header 0 in every version (KIP-511).
+#[test]
+fn a_flexible_message_begins_with_the_tagged_fields_of_its_header() {
+    let mut compared = 0;
+    for key in Schema::iter() {
+        for version in key.valid_versions().min..=key.valid_versions().max {
+            let has_tags = |direction| {
+                let root = Root::find(direction, ApiKey(key as i16), version).unwrap();
+                matches!(first(root), Op::Tags { count: 0, .. })
+            };
+            let expected = key.request_header_version(version) == 2;
+            assert_eq!(has_tags(Direction::Request), expected, "{key:?} {version}");
+            let expected = key.response_header_version(version) == 1;
+            assert_eq!(has_tags(Direction::Response), expected, "{key:?} {version}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 250, "{compared}");
+}
+
+/// The keys that `kafka-protocol` does not have, by their definitions.
+#[test]
+fn so_do_messages_of_other_keys() {
+    let first_flexible = [
+        (4, 4),
+        (5, 2),
+        (6, 6),
+        (7, 3),
+        (88, 0),
+        (89, 0),
+        (93, 0),
+        (94, 0),
+    ];
+    for (key, flexible) in first_flexible {
+        for direction in [Direction::Request, Direction::Response] {
+            let roots = (0..).map_while(|it| Root::find(direction, ApiKey(key), it));
+            for (version, root) in (0..).zip(roots) {
+                let has_tags = matches!(first(root), Op::Tags { count: 0, .. });
+                assert_eq!(has_tags, version >= flexible, "{key} {version}");
+            }
+        }
+    }
+}
+
+fn first(root: Root) -> Op {
+    root.table.ops[usize::from(root.first)]
+}
+
+#[test]
+fn the_full_table_tells_of_every_field_by_its_name() {
+    let root = Root::find_full(Direction::Response, ApiKey(60), 2).unwrap();
+    #[rustfmt::skip]
+    let body = [
+        0, // the header's tagged fields
+        0, 0, 0, 5,  0, 0,  0,  1,  2, b'c',  0, 0, 0, 7,
+        2,  0, 0, 0, 7,  2, b'h',  0, 0, 0x23, 0x84,  0,  1,  0,
+        0, 0, 0, 1,
+        1, 0xc8, 0x01, 2, 9, 9, // one that nobody knows
+    ];
+    let mut told = Vec::new();
+    let mut on = |event: Event<'_>| {
+        let field = root.field(event.field);
+        let named = field.map(|it| format!("{} {:?} ", it.name, it.kind));
+        let named = named.unwrap_or_default();
+        told.push(format!("{named}{:?} {:?}", event.role, event.value));
+    };
+    let end = Walker::new(root, body.len() as u32).feed(&body, &mut on);
+    assert_eq!(end, Ok((body.len(), Progress::Done)));
+    assert_eq!(
+        told,
+        [
+            "ThrottleTimeMs Int32 ThrottleTime Int(5)",
+            "ErrorCode Int16 ErrorCode Int(0)",
+            "ErrorMessage String Other Null",
+            "EndpointType Int8 Other Int(1)",
+            "ClusterId String Other Piece([99], 0)",
+            "ControllerId Int32 Other Int(7)",
+            "Brokers Array Other Count(1)",
+            "Brokers Array Other Element",
+            "BrokerId Int32 NodeId Int(7)",
+            "Host String Host Piece([104], 0)",
+            "Port Int32 Port Int(9092)",
+            "Rack String Other Null",
+            "IsFenced Bool Other Int(1)",
+            "Brokers Array Other End",
+            "ClusterAuthorizedOperations Int32 Other Int(1)",
+            "Other UnknownTag(200, 2)",
+        ]
+    );
+}
+
+#[test]
+fn only_the_full_table_has_names_and_it_has_them_for_every_op_of_a_field() {
+    assert!(hot().fields.is_none());
+    let fields = full().fields.unwrap();
+    assert_eq!(fields.by_op.len(), full().ops.len());
+    for (op, stored) in full().ops.iter().zip(fields.by_op) {
+        assert_eq!(stored.is_some(), !matches!(op, Op::Tags { .. } | Op::End));
+        if let Some(stored) = stored {
+            let start = usize::from(stored.start);
+            let name = &fields.names[start..start + usize::from(stored.len)];
+            assert!(
+                name.bytes().all(|byte| byte.is_ascii_alphanumeric()),
+                "{name}"
+            );
+        }
+    }
+}
+
+/// Follows a struct through all that stands in it. Returns the least bytes that it takes.
+fn check(table: &Table, first: u16, depth: usize) -> u32 {
+    assert!(depth <= MAX_DEPTH);
+    let prefix = |length| match length {
+        Length::Compact => 1,
+        Length::Int16 => 2,
+        Length::Int32 => 4,
+    };
+    let ops = &table.ops[usize::from(first)..];
+    let end = ops.iter().position(|op| *op == Op::End).unwrap();
+    let mut least = 0;
+    let mut before = None;
+    for op in &ops[..end] {
+        least += match *op {
+            Op::Skip(n) => {
+                let merged = !matches!(before, Some(Op::Skip(_)));
+                assert!(n > 0 && merged, "two skips where one does");
+                n.into()
+            }
+            Op::Int(_, int) => int.width(),
+            Op::Uuid(_) => 16,
+            Op::Bytes { length, .. } | Op::Skipped { length, .. } => prefix(length),
+            Op::FixedArray { length, .. } => prefix(length),
+            Op::Array {
+                length,
+                element,
+                min,
+                ..
+            } => {
+                assert_eq!(check(table, element, depth + 1), min.get().into());
+                prefix(length)
+            }
+            Op::Struct { first } => check(table, first, depth + 1),
+            Op::NullableStruct { first, .. } => {
+                check(table, first, depth + 1);
+                1
+            }
+            Op::Tags { first, count } => {
+                let first = usize::from(first);
+                for tag in &table.tags[first..first + usize::from(count)] {
+                    check(table, tag.first, depth + 1);
+                }
+                1
+            }
+            Op::End => 0,
+        };
+        before = Some(*op);
+    }
+    least
+}
