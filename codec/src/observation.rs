@@ -46,6 +46,11 @@ pub enum Observation<'a> {
     },
     /// The acks field of a Produce request: -1, 0, 1, or what the client wrote.
     Acks(i16),
+    /// A Fetch by another broker, which replicates: ReplicaId is 0 or more, where consumers have -1.
+    ReplicaFetch {
+        /// The broker that asks.
+        replica_id: i32,
+    },
     /// A request has been received to its last byte.
     RequestEnd {
         /// Which request.

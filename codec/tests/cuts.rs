@@ -322,6 +322,33 @@ fn records_of_a_produce_beyond_any_buffer_pass_unseen() {
 }
 
 #[test]
+fn a_fetch_by_another_broker_is_told_in_every_version_and_a_consumers_is_not() {
+    let mut talk = Conversation::new();
+    for version in 4..=18 {
+        let id = i32::from(version);
+        talk = talk
+            .ask(
+                &frames::replica_fetch(version, id, 100 + id),
+                &frames::fetched(version, id, &[]),
+            )
+            .ask(
+                &frames::fetch(version, id, 500),
+                &frames::fetched(version, id, &[]),
+            );
+    }
+    let trace = sim::same_under_any_cut(&sim::shared(sim::policy()), &talk.end().pipelined());
+    let told: Vec<_> = trace
+        .request
+        .what()
+        .filter_map(|seen| match seen {
+            Seen::ReplicaFetch { replica_id } => Some(*replica_id),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(told, (104..=118).collect::<Vec<_>>());
+}
+
+#[test]
 fn every_metadata_version_tells_its_codes_and_brokers() {
     let topics: &[&[i16]] = &[&[0, 5, 5], &[], &[9]];
     let mut talk = Conversation::new();

@@ -13,8 +13,12 @@ const PER_CONNECTION: u64 = 2;
 /// Listeners, event loops, pages, log, look-ups.
 const BESIDE: u64 = 256;
 
-/// Raises the soft limit to the hard one, and warns where that is not enough for so many connections.
-pub(crate) fn provide(max_connections: NonZeroU32) {
+/// Connections where nobody asks for a number and the limit of descriptors allows as many.
+const USUAL: u32 = 10_000;
+
+/// Raises the soft limit to the hard one. Gives how many connections there may be: as many as were
+/// asked for, with a warning where the limit is too low for them, else as many as is usual and fits.
+pub(crate) fn provide(asked: Option<NonZeroU32>) -> NonZeroU32 {
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {
         let raised = Rlimit {
@@ -26,15 +30,36 @@ pub(crate) fn provide(max_connections: NonZeroU32) {
             Err(error) => warn!(%error, "cannot raise the limit of file descriptors"),
         }
     }
-    let needed = u64::from(max_connections.get()) * PER_CONNECTION + BESIDE;
-    // `None` is no limit.
-    if let Some(descriptors) = limit.current.filter(|&descriptors| descriptors < needed) {
+    let room = room(limit.current);
+    let Some(asked) = asked else {
+        return NonZeroU32::MIN.saturating_add(room.min(USUAL) - 1);
+    };
+    if asked.get() > room {
         warn!(
-            descriptors,
-            needed,
-            max_connections,
+            descriptors = limit.current,
+            needed = u64::from(asked.get()) * PER_CONNECTION + BESIDE,
+            max_connections = asked,
             "the limit of file descriptors is lower than --max-connections needs: raise the hard \
              limit (ulimit -Hn), or lower --max-connections"
         );
+    }
+    asked
+}
+
+/// Connections for which so many descriptors are enough, one at least; `None` is no limit.
+fn room(descriptors: Option<u64>) -> u32 {
+    let connections = descriptors.map_or(u64::MAX, |n| n.saturating_sub(BESIDE) / PER_CONNECTION);
+    u32::try_from(connections).unwrap_or(u32::MAX).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_room_for_what_the_descriptors_allow_and_for_one_at_least() {
+        assert_eq!(room(Some(20_000)), 9_872);
+        assert_eq!(room(Some(64)), 1);
+        assert_eq!(room(None), u32::MAX);
     }
 }

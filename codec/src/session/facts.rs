@@ -71,6 +71,11 @@ impl Facts {
                 cx.topics.piece(piece, event.role == Role::TopicId);
                 self.in_topic = rest > 0;
             }
+            (Role::ReplicaId, Value::Int(id @ 0..)) => {
+                let replica_id = i32::try_from(id).unwrap_or(i32::MAX);
+                let fetch = Observation::ReplicaFetch { replica_id };
+                to.observe(Direction::Request, at, fetch);
+            }
             (Role::Mechanism, Value::Piece(piece, _)) => self.mechanism.piece(piece),
             (Role::SoftwareName, Value::Piece(piece, _)) => {
                 gather(&mut self.software_name, piece);

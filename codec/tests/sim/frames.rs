@@ -4,7 +4,7 @@ use super::raw::framed;
 use kafka_protocol::messages::api_versions_response::{
     ApiVersion, FinalizedFeatureKey, SupportedFeatureKey,
 };
-use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
+use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic, ReplicaState};
 use kafka_protocol::messages::fetch_response::{FetchableTopicResponse, PartitionData};
 use kafka_protocol::messages::metadata_response::{
     MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic,
@@ -172,6 +172,17 @@ pub fn fetch(version: i16, correlation_id: i32, max_wait_ms: i32) -> Vec<u8> {
         .with_min_bytes(1)
         .with_max_bytes(50 << 20)
         .with_topics(vec![of]);
+    request(version, correlation_id, Some("c"), &body)
+}
+
+/// Fetch v4 to v18: a request without topics, by a broker that replicates.
+pub fn replica_fetch(version: i16, correlation_id: i32, replica_id: i32) -> Vec<u8> {
+    let replica = BrokerId(replica_id);
+    let body = match version {
+        0..=14 => FetchRequest::default().with_replica_id(replica),
+        _ => FetchRequest::default()
+            .with_replica_state(ReplicaState::default().with_replica_id(replica)),
+    };
     request(version, correlation_id, Some("c"), &body)
 }
 

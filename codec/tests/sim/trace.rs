@@ -74,6 +74,9 @@ pub enum Seen {
         version: Vec<u8>,
     },
     Acks(i16),
+    ReplicaFetch {
+        replica_id: i32,
+    },
     RequestEnd {
         exchange: Exchange,
         frame_bytes: u64,
@@ -290,6 +293,7 @@ impl From<Observation<'_>> for Seen {
                 version: version.to_vec(),
             },
             Observation::Acks(acks) => Self::Acks(acks),
+            Observation::ReplicaFetch { replica_id } => Self::ReplicaFetch { replica_id },
             Observation::RequestEnd {
                 exchange,
                 frame_bytes,

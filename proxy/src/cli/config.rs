@@ -25,7 +25,8 @@ pub(crate) struct Config {
     pub(crate) log_filter: Targets,
     pub(crate) clamp: Clamp,
     pub(crate) non_kafka: NonKafka,
-    pub(crate) max_connections: NonZeroU32,
+    /// `None`: as many as is usual and possible.
+    pub(crate) max_connections: Option<NonZeroU32>,
     /// At most `i32::MAX`.
     pub(crate) max_request_bytes: u32,
     pub(crate) request_progress: Option<Duration>,
@@ -188,7 +189,7 @@ mod tests {
         let config = config(&[]).unwrap();
         assert_eq!(config.clamp, Clamp::Encode);
         assert_eq!(config.non_kafka, NonKafka::Close);
-        assert_eq!(config.max_connections.get(), 10_000);
+        assert_eq!(config.max_connections, None);
         assert_eq!(config.max_request_bytes, 100 << 20);
         assert_eq!(config.request_progress, Some(Duration::from_secs(600)));
         assert_eq!(config.response_progress, None);

@@ -118,15 +118,11 @@ pub(crate) struct RunArgs {
     non_kafka: NonKafka,
 
     /// Connections at work at the same time, on all listeners together; further ones are closed
-    /// at once. Each takes two file descriptors.
-    #[arg(
-        long,
-        env = "KLAMP_MAX_CONNECTIONS",
-        value_name = "N",
-        default_value = "10000"
-    )]
+    /// at once. Each takes two file descriptors. [default: 10000, or as many as the limit of file
+    /// descriptors allows]
+    #[arg(long, env = "KLAMP_MAX_CONNECTIONS", value_name = "N")]
     #[arg(help_heading = "Limits")]
-    max_connections: NonZeroU32,
+    max_connections: Option<NonZeroU32>,
 
     /// Largest request let through; as large as the broker's socket.request.max.bytes, at most 2GiB.
     #[arg(

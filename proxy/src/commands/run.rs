@@ -81,6 +81,7 @@ impl Trouble {
 
 async fn serve(config: Config) -> Result<(), Trouble> {
     let mut signals = Signals::install().map_err(Trouble::Start)?;
+    let max_connections = descriptors::provide(config.max_connections);
     let watch_for = record::catalog();
     info!(
         version = watch_for.version,
@@ -90,17 +91,16 @@ async fn serve(config: Config) -> Result<(), Trouble> {
             Clamp::Off => "off",
         },
         threads = config.threads,
-        max_connections = config.max_connections,
+        max_connections,
         "klamp starts"
     );
-    descriptors::provide(config.max_connections);
     let listeners = bind_listeners(&config)?;
     let bound: Vec<_> = listeners.iter().map(Listener::address).collect();
     let admin = bind_pages("--admin", config.admin)?;
     let debug = bind_pages("--debug", config.debug)?;
 
     let metrics = Metrics::new(watch_for);
-    metrics.limit_connections(config.max_connections.get().into());
+    metrics.limit_connections(max_connections.get().into());
     let own = bound.iter().map(|own| (own.ip().to_string(), own.port()));
     let watch = Watch::new(metrics, own.collect());
     let service = Arc::new(Service {
@@ -115,7 +115,7 @@ async fn serve(config: Config) -> Result<(), Trouble> {
         .collect::<Result<_, _>>()
         .map_err(Trouble::Start)?;
     let shard = watch.metrics.shard();
-    let dealer = Dealer::new(workers, config.max_connections, watch.clone(), shard);
+    let dealer = Dealer::new(workers, max_connections, watch.clone(), shard);
 
     let state = AdminState::new(watch, service.policy.clone(), config.debug_token);
     for (pages, surface, what) in [

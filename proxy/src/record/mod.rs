@@ -239,6 +239,7 @@ impl Observer for Record {
         match what {
             Observation::RequestHead { client_id, .. } => self.request_head(client_id),
             Observation::Software { name, version } => self.software(name, version),
+            Observation::ReplicaFetch { replica_id } => self.note_replica_fetch(replica_id),
             Observation::Acks(acks) => self.shard.acks(acks),
             Observation::RequestEnd {
                 exchange,

@@ -26,6 +26,7 @@ pub(super) struct Notices {
     no_layout: RateLimit,
     unseen: RateLimit,
     foreign_addresses: RateLimit,
+    replica_fetches: RateLimit,
     mismatches: RateLimit,
     verdicts: RateLimit,
     rejected: RateLimit,
@@ -44,6 +45,7 @@ impl Default for Notices {
             no_layout: limit(),
             unseen: limit(),
             foreign_addresses: limit(),
+            replica_fetches: limit(),
             mismatches: limit(),
             verdicts: limit(),
             rejected: limit(),
@@ -147,6 +149,21 @@ impl Record {
                 address = %format_args!("{}:{port}", Shown(Some(host))),
                 "a Metadata answer sends clients past klamp: does the broker's advertised.listeners \
                  name klamp's address? (said once for each address)"
+            );
+        }
+    }
+
+    pub(super) fn note_replica_fetch(&self, replica_id: i32) {
+        let notices = &self.watch.notices;
+        let what = ("replica fetch", replica_id, &self.view.upstream);
+        if let Some(Admitted { suppressed }) = notices.said.admit(what, &notices.replica_fetches) {
+            warn!(
+                suppressed,
+                upstream = %self.view.upstream,
+                peer = %self.view.peer,
+                replica_id,
+                "another broker replicates through klamp: its inter.broker.listener.name should name a \
+                 listener of its own (said once for each broker)"
             );
         }
     }

@@ -254,6 +254,18 @@ fn a_version_table_is_told_once_with_every_row_that_clients_do_not_see_as_it_is(
 }
 
 #[test]
+fn a_broker_that_replicates_through_klamp_is_named_once() {
+    let rig = Rig::new();
+    let log = logged(|| {
+        let mut record = rig.record();
+        for replica_id in [3, 3, 3] {
+            record.sees(Request, Observation::ReplicaFetch { replica_id });
+        }
+    });
+    assert!(line(&log, "replicates through klamp").contains("replica_id=3"));
+}
+
+#[test]
 fn addresses_that_lead_past_klamp_are_counted_each_time_and_logged_once() {
     let rig = Rig::new();
     assert!(
