@@ -63,6 +63,8 @@ pub(crate) fn is_hot(role: Role, key: Key) -> bool {
         | Role::ThrottleTime
         | Role::VersionRows
         | Role::Wait => true,
+        // A broker that replicates through klamp is worth a warning.
+        Role::ReplicaId => key.api_key == 1 && key.direction == Direction::Request,
         // For the verdict on a Produce that nobody answers.
         Role::TopicId | Role::TopicName => key.api_key == 0 && key.direction == Direction::Request,
         Role::ConfigValue
@@ -72,7 +74,6 @@ pub(crate) fn is_hot(role: Role, key: Key) -> bool {
         | Role::GroupId
         | Role::Other
         | Role::Records
-        | Role::ReplicaId
         | Role::SaslBytes
         | Role::Telemetry
         | Role::TransactionalId => false,

@@ -10,7 +10,7 @@ use crate::layout::table::{Api, Length::*, Op, Op::End, Table, Tag};
 pub(crate) static TABLE: Table =
     Table { ops: &OPS, tags: &TAGS, apis: &APIS, fields: None };
 
-static OPS: [Op; 4003] = [
+static OPS: [Op; 4007] = [
     skip(4), unread(Int32, NULL), End, // 0 ProduceRequest/TopicData/PartitionData
     bytes(TopicName, Int16, NOT_NULL), array(Int32, NOT_NULL, 0, 8), End, // 3 ProduceRequest/TopicData
     int16(Acks), int32(Wait), array(Int32, NOT_NULL, 3, 6), End, // 6 ProduceRequest v0
@@ -43,866 +43,868 @@ static OPS: [Op; 4003] = [
     skip(16), array(Compact, NOT_NULL, 88, 33), tags(0, 0), End, // 117 ProduceResponse/Responses
     tags(0, 0), array(Compact, NOT_NULL, 117, 18), int32(ThrottleTime), tags(0, 1), End, // 121 ProduceResponse v13
     unread(Int16, NOT_NULL), fixed_array(Int32, NOT_NULL, 16), End, // 126 FetchRequest/Topics
-    skip(4), int32(Wait), skip(4), array(Int32, NOT_NULL, 126, 6), End, // 129 FetchRequest v0
-    skip(4), int32(Wait), skip(8), array(Int32, NOT_NULL, 126, 6), End, // 134 FetchRequest v3
-    skip(4), int32(Wait), skip(9), array(Int32, NOT_NULL, 126, 6), End, // 139 FetchRequest v4
+    int32(ReplicaId), int32(Wait), skip(4), array(Int32, NOT_NULL, 126, 6), End, // 129 FetchRequest v0
+    int32(ReplicaId), int32(Wait), skip(8), array(Int32, NOT_NULL, 126, 6), End, // 134 FetchRequest v3
+    int32(ReplicaId), int32(Wait), skip(9), array(Int32, NOT_NULL, 126, 6), End, // 139 FetchRequest v4
     unread(Int16, NOT_NULL), fixed_array(Int32, NOT_NULL, 24), End, // 144 FetchRequest/Topics
-    skip(4), int32(Wait), skip(9), array(Int32, NOT_NULL, 144, 6), End, // 147 FetchRequest v5
+    int32(ReplicaId), int32(Wait), skip(9), array(Int32, NOT_NULL, 144, 6), End, // 147 FetchRequest v5
     unread(Int16, NOT_NULL), fixed_array(Int32, NOT_NULL, 4), End, // 152 FetchRequest/ForgottenTopicsData
-    skip(4), int32(Wait), skip(17), array(Int32, NOT_NULL, 144, 6), array(Int32, NOT_NULL, 152, 6), End, // 155 FetchRequest v7
+    int32(ReplicaId), int32(Wait), skip(17), array(Int32, NOT_NULL, 144, 6), array(Int32, NOT_NULL, 152, 6), End, // 155 FetchRequest v7
     unread(Int16, NOT_NULL), fixed_array(Int32, NOT_NULL, 28), End, // 161 FetchRequest/Topics
-    skip(4), int32(Wait), skip(17), array(Int32, NOT_NULL, 161, 6), array(Int32, NOT_NULL, 152, 6), End, // 164 FetchRequest v9
-    skip(4), int32(Wait), skip(17), array(Int32, NOT_NULL, 161, 6), array(Int32, NOT_NULL, 152, 6), unread(Int16, NOT_NULL), End, // 170 FetchRequest v11
+    int32(ReplicaId), int32(Wait), skip(17), array(Int32, NOT_NULL, 161, 6), array(Int32, NOT_NULL, 152, 6), End, // 164 FetchRequest v9
+    int32(ReplicaId), int32(Wait), skip(17), array(Int32, NOT_NULL, 161, 6), array(Int32, NOT_NULL, 152, 6), unread(Int16, NOT_NULL), End, // 170 FetchRequest v11
     skip(32), tags(0, 0), End, // 177 FetchRequest/Topics/Partitions
     unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 177, 33), tags(0, 0), End, // 180 FetchRequest/Topics
     unread(Compact, NOT_NULL), fixed_array(Compact, NOT_NULL, 4), tags(0, 0), End, // 184 FetchRequest/ForgottenTopicsData
-    tags(0, 0), skip(4), int32(Wait), skip(17), array(Compact, NOT_NULL, 180, 3), array(Compact, NOT_NULL, 184, 3), unread(Compact, NOT_NULL), tags(0, 0), End, // 188 FetchRequest v12
+    tags(0, 0), int32(ReplicaId), int32(Wait), skip(17), array(Compact, NOT_NULL, 180, 3), array(Compact, NOT_NULL, 184, 3), unread(Compact, NOT_NULL), tags(0, 0), End, // 188 FetchRequest v12
     skip(16), array(Compact, NOT_NULL, 177, 33), tags(0, 0), End, // 197 FetchRequest/Topics
     skip(16), fixed_array(Compact, NOT_NULL, 4), tags(0, 0), End, // 201 FetchRequest/ForgottenTopicsData
-    tags(0, 0), skip(4), int32(Wait), skip(17), array(Compact, NOT_NULL, 197, 18), array(Compact, NOT_NULL, 201, 18), unread(Compact, NOT_NULL), tags(0, 0), End, // 205 FetchRequest v13
-    tags(0, 0), int32(Wait), skip(17), array(Compact, NOT_NULL, 197, 18), array(Compact, NOT_NULL, 201, 18), unread(Compact, NOT_NULL), tags(0, 0), End, // 214 FetchRequest v15
-    skip(4), int16(ErrorCode), skip(8), unread(Int32, NULL), End, // 222 FetchResponse/Responses/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 222, 18), End, // 227 FetchResponse/Responses
-    array(Int32, NOT_NULL, 227, 6), End, // 230 FetchResponse v0
-    int32(ThrottleTime), array(Int32, NOT_NULL, 227, 6), End, // 232 FetchResponse v1
-    skip(4), int16(ErrorCode), skip(16), fixed_array(Int32, NULL, 16), unread(Int32, NULL), End, // 235 FetchResponse/Responses/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 235, 30), End, // 241 FetchResponse/Responses
-    int32(ThrottleTime), array(Int32, NOT_NULL, 241, 6), End, // 244 FetchResponse v4
-    skip(4), int16(ErrorCode), skip(24), fixed_array(Int32, NULL, 16), unread(Int32, NULL), End, // 247 FetchResponse/Responses/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 247, 38), End, // 253 FetchResponse/Responses
-    int32(ThrottleTime), array(Int32, NOT_NULL, 253, 6), End, // 256 FetchResponse v5
-    int32(ThrottleTime), int16(ErrorCode), skip(4), array(Int32, NOT_NULL, 253, 6), End, // 259 FetchResponse v7
-    skip(4), int16(ErrorCode), skip(24), fixed_array(Int32, NULL, 16), skip(4), unread(Int32, NULL), End, // 264 FetchResponse/Responses/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 264, 42), End, // 271 FetchResponse/Responses
-    int32(ThrottleTime), int16(ErrorCode), skip(4), array(Int32, NOT_NULL, 271, 6), End, // 274 FetchResponse v11
-    skip(16), tags(0, 0), End, // 279 FetchResponse/Responses/Partitions/AbortedTransactions
-    skip(4), int16(ErrorCode), skip(24), array(Compact, NULL, 279, 17), skip(4), unread(Compact, NULL), tags(0, 0), End, // 282 FetchResponse/Responses/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 282, 37), tags(0, 0), End, // 290 FetchResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(4), array(Compact, NOT_NULL, 290, 3), tags(0, 0), End, // 294 FetchResponse v12
-    skip(16), array(Compact, NOT_NULL, 282, 37), tags(0, 0), End, // 301 FetchResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(4), array(Compact, NOT_NULL, 301, 18), tags(0, 0), End, // 305 FetchResponse v13
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(4), array(Compact, NOT_NULL, 301, 18), tags(0, 1), End, // 312 FetchResponse v16
-    skip(4), array(Int32, NOT_NULL, 126, 6), End, // 319 ListOffsetsRequest v0
-    unread(Int16, NOT_NULL), fixed_array(Int32, NOT_NULL, 12), End, // 322 ListOffsetsRequest/Topics
-    skip(4), array(Int32, NOT_NULL, 322, 6), End, // 325 ListOffsetsRequest v1
-    skip(5), array(Int32, NOT_NULL, 322, 6), End, // 328 ListOffsetsRequest v2
-    skip(5), array(Int32, NOT_NULL, 126, 6), End, // 331 ListOffsetsRequest v4
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 279, 17), tags(0, 0), End, // 334 ListOffsetsRequest/Topics
-    tags(0, 0), skip(5), array(Compact, NOT_NULL, 334, 3), tags(0, 0), End, // 338 ListOffsetsRequest v6
-    tags(0, 0), skip(5), array(Compact, NOT_NULL, 334, 3), int32(Wait), tags(0, 0), End, // 343 ListOffsetsRequest v10
-    skip(4), int16(ErrorCode), fixed_array(Int32, NOT_NULL, 8), End, // 349 ListOffsetsResponse/Topics/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 349, 10), End, // 353 ListOffsetsResponse/Topics
-    array(Int32, NOT_NULL, 353, 6), End, // 356 ListOffsetsResponse v0
-    array(Int32, NOT_NULL, 57, 6), End, // 358 ListOffsetsResponse v1
-    int32(ThrottleTime), array(Int32, NOT_NULL, 57, 6), End, // 360 ListOffsetsResponse v2
-    skip(4), int16(ErrorCode), skip(20), End, // 363 ListOffsetsResponse/Topics/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 363, 26), End, // 367 ListOffsetsResponse/Topics
-    int32(ThrottleTime), array(Int32, NOT_NULL, 367, 6), End, // 370 ListOffsetsResponse v4
-    skip(4), int16(ErrorCode), skip(20), tags(0, 0), End, // 373 ListOffsetsResponse/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 373, 27), tags(0, 0), End, // 378 ListOffsetsResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 378, 3), tags(0, 0), End, // 382 ListOffsetsResponse v6
-    unread(Int16, NOT_NULL), End, // 387 MetadataRequest/Topics
-    array(Int32, NOT_NULL, 387, 2), End, // 389 MetadataRequest v0
-    array(Int32, NULL, 387, 2), End, // 391 MetadataRequest v1
-    array(Int32, NULL, 387, 2), skip(1), End, // 393 MetadataRequest v4
-    array(Int32, NULL, 387, 2), skip(3), End, // 396 MetadataRequest v8
-    unread(Compact, NOT_NULL), tags(0, 0), End, // 399 MetadataRequest/Topics
-    tags(0, 0), array(Compact, NULL, 399, 2), skip(3), tags(0, 0), End, // 402 MetadataRequest v9
-    skip(16), unread(Compact, NULL), tags(0, 0), End, // 407 MetadataRequest/Topics
-    tags(0, 0), array(Compact, NULL, 407, 18), skip(3), tags(0, 0), End, // 411 MetadataRequest v10
-    tags(0, 0), array(Compact, NULL, 407, 18), skip(2), tags(0, 0), End, // 416 MetadataRequest v11
-    int32(NodeId), bytes(Host, Int16, NOT_NULL), int32(Port), End, // 421 MetadataResponse/Brokers
-    int16(ErrorCode), skip(8), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), End, // 425 MetadataResponse/Topics/Partitions
-    int16(ErrorCode), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 425, 18), End, // 430 MetadataResponse/Topics
-    array(Int32, NOT_NULL, 421, 10), array(Int32, NOT_NULL, 430, 8), End, // 434 MetadataResponse v0
-    int32(NodeId), bytes(Host, Int16, NOT_NULL), int32(Port), unread(Int16, NULL), End, // 437 MetadataResponse/Brokers
-    int16(ErrorCode), unread(Int16, NOT_NULL), skip(1), array(Int32, NOT_NULL, 425, 18), End, // 442 MetadataResponse/Topics
-    array(Int32, NOT_NULL, 437, 12), skip(4), array(Int32, NOT_NULL, 442, 9), End, // 447 MetadataResponse v1
-    array(Int32, NOT_NULL, 437, 12), unread(Int16, NULL), skip(4), array(Int32, NOT_NULL, 442, 9), End, // 451 MetadataResponse v2
-    int32(ThrottleTime), array(Int32, NOT_NULL, 437, 12), unread(Int16, NULL), skip(4), array(Int32, NOT_NULL, 442, 9), End, // 456 MetadataResponse v3
-    int16(ErrorCode), skip(8), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), End, // 462 MetadataResponse/Topics/Partitions
-    int16(ErrorCode), unread(Int16, NOT_NULL), skip(1), array(Int32, NOT_NULL, 462, 22), End, // 468 MetadataResponse/Topics
-    int32(ThrottleTime), array(Int32, NOT_NULL, 437, 12), unread(Int16, NULL), skip(4), array(Int32, NOT_NULL, 468, 9), End, // 473 MetadataResponse v5
-    int16(ErrorCode), skip(12), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), End, // 479 MetadataResponse/Topics/Partitions
-    int16(ErrorCode), unread(Int16, NOT_NULL), skip(1), array(Int32, NOT_NULL, 479, 26), End, // 485 MetadataResponse/Topics
-    int32(ThrottleTime), array(Int32, NOT_NULL, 437, 12), unread(Int16, NULL), skip(4), array(Int32, NOT_NULL, 485, 9), End, // 490 MetadataResponse v7
-    int16(ErrorCode), unread(Int16, NOT_NULL), skip(1), array(Int32, NOT_NULL, 479, 26), skip(4), End, // 496 MetadataResponse/Topics
-    int32(ThrottleTime), array(Int32, NOT_NULL, 437, 12), unread(Int16, NULL), skip(4), array(Int32, NOT_NULL, 496, 13), skip(4), End, // 502 MetadataResponse v8
-    int16(ErrorCode), skip(12), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), tags(0, 0), End, // 509 MetadataResponse/Topics/Partitions
-    int16(ErrorCode), unread(Compact, NOT_NULL), skip(1), array(Compact, NOT_NULL, 509, 18), skip(4), tags(0, 0), End, // 516 MetadataResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 104, 11), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 516, 10), skip(4), tags(0, 0), End, // 523 MetadataResponse v9
-    int16(ErrorCode), unread(Compact, NOT_NULL), skip(17), array(Compact, NOT_NULL, 509, 18), skip(4), tags(0, 0), End, // 532 MetadataResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 104, 11), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 532, 26), skip(4), tags(0, 0), End, // 539 MetadataResponse v10
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 104, 11), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 532, 26), tags(0, 0), End, // 548 MetadataResponse v11
-    int16(ErrorCode), unread(Compact, NULL), skip(17), array(Compact, NOT_NULL, 509, 18), skip(4), tags(0, 0), End, // 556 MetadataResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 104, 11), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 556, 26), tags(0, 0), End, // 563 MetadataResponse v12
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 104, 11), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 556, 26), int16(ErrorCode), tags(0, 0), End, // 571 MetadataResponse v13
-    unread(Int16, NOT_NULL), skip(16), fixed_array(Int32, NOT_NULL, 4), skip(4), fixed_array(Int32, NOT_NULL, 4), End, // 580 LeaderAndIsrRequest/UngroupedPartitionStates
-    skip(4), unread(Int16, NOT_NULL), skip(4), End, // 586 LeaderAndIsrRequest/LiveLeaders
-    skip(8), array(Int32, NOT_NULL, 580, 30), array(Int32, NOT_NULL, 586, 10), End, // 590 LeaderAndIsrRequest v0
-    unread(Int16, NOT_NULL), skip(16), fixed_array(Int32, NOT_NULL, 4), skip(4), fixed_array(Int32, NOT_NULL, 4), skip(1), End, // 594 LeaderAndIsrRequest/UngroupedPartitionStates
-    skip(8), array(Int32, NOT_NULL, 594, 31), array(Int32, NOT_NULL, 586, 10), End, // 601 LeaderAndIsrRequest v1
-    skip(16), fixed_array(Int32, NOT_NULL, 4), skip(4), fixed_array(Int32, NOT_NULL, 4), skip(1), End, // 605 LeaderAndIsrRequest/TopicStates/PartitionStates
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 605, 29), End, // 611 LeaderAndIsrRequest/TopicStates
-    skip(16), array(Int32, NOT_NULL, 611, 6), array(Int32, NOT_NULL, 586, 10), End, // 614 LeaderAndIsrRequest v2
-    skip(16), fixed_array(Int32, NOT_NULL, 4), skip(4), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), skip(1), End, // 618 LeaderAndIsrRequest/TopicStates/PartitionStates
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 618, 37), End, // 626 LeaderAndIsrRequest/TopicStates
-    skip(16), array(Int32, NOT_NULL, 626, 6), array(Int32, NOT_NULL, 586, 10), End, // 629 LeaderAndIsrRequest v3
-    skip(16), fixed_array(Compact, NOT_NULL, 4), skip(4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), skip(1), tags(0, 0), End, // 633 LeaderAndIsrRequest/TopicStates/PartitionStates
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 633, 26), tags(0, 0), End, // 642 LeaderAndIsrRequest/TopicStates
-    skip(4), unread(Compact, NOT_NULL), skip(4), tags(0, 0), End, // 646 LeaderAndIsrRequest/LiveLeaders
-    tags(0, 0), skip(16), array(Compact, NOT_NULL, 642, 3), array(Compact, NOT_NULL, 646, 10), tags(0, 0), End, // 651 LeaderAndIsrRequest v4
-    unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 633, 26), tags(0, 0), End, // 657 LeaderAndIsrRequest/TopicStates
-    tags(0, 0), skip(17), array(Compact, NOT_NULL, 657, 19), array(Compact, NOT_NULL, 646, 10), tags(0, 0), End, // 662 LeaderAndIsrRequest v5
-    skip(16), fixed_array(Compact, NOT_NULL, 4), skip(4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), skip(2), tags(0, 0), End, // 668 LeaderAndIsrRequest/TopicStates/PartitionStates
-    unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 668, 27), tags(0, 0), End, // 677 LeaderAndIsrRequest/TopicStates
-    tags(0, 0), skip(17), array(Compact, NOT_NULL, 677, 19), array(Compact, NOT_NULL, 646, 10), tags(0, 0), End, // 682 LeaderAndIsrRequest v6
-    tags(0, 0), skip(18), array(Compact, NOT_NULL, 677, 19), array(Compact, NOT_NULL, 646, 10), tags(0, 0), End, // 688 LeaderAndIsrRequest v7
-    unread(Int16, NOT_NULL), skip(4), int16(ErrorCode), End, // 694 LeaderAndIsrResponse/PartitionErrors
-    int16(ErrorCode), array(Int32, NOT_NULL, 694, 8), End, // 698 LeaderAndIsrResponse v0
-    unread(Compact, NOT_NULL), skip(4), int16(ErrorCode), tags(0, 0), End, // 701 LeaderAndIsrResponse/PartitionErrors
-    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 701, 8), tags(0, 0), End, // 706 LeaderAndIsrResponse v4
-    skip(4), int16(ErrorCode), tags(0, 0), End, // 711 LeaderAndIsrResponse/Topics/PartitionErrors
-    skip(16), array(Compact, NOT_NULL, 711, 7), tags(0, 0), End, // 715 LeaderAndIsrResponse/Topics
-    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 715, 18), tags(0, 0), End, // 719 LeaderAndIsrResponse v5
-    unread(Int16, NOT_NULL), skip(4), End, // 724 StopReplicaRequest/UngroupedPartitions
-    skip(9), array(Int32, NOT_NULL, 724, 6), End, // 727 StopReplicaRequest v0
-    skip(17), array(Int32, NOT_NULL, 152, 6), End, // 730 StopReplicaRequest v1
-    tags(0, 0), skip(17), array(Compact, NOT_NULL, 184, 3), tags(0, 0), End, // 733 StopReplicaRequest v2
-    skip(9), tags(0, 0), End, // 738 StopReplicaRequest/TopicStates/PartitionStates
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 738, 10), tags(0, 0), End, // 741 StopReplicaRequest/TopicStates
-    tags(0, 0), skip(16), array(Compact, NOT_NULL, 741, 3), tags(0, 0), End, // 745 StopReplicaRequest v3
-    tags(0, 0), skip(17), array(Compact, NOT_NULL, 741, 3), tags(0, 0), End, // 750 StopReplicaRequest v4
-    skip(4), unread(Int16, NOT_NULL), skip(2), End, // 755 UpdateMetadataRequest/LiveBrokers/Endpoints
-    skip(4), array(Int32, NOT_NULL, 755, 8), End, // 759 UpdateMetadataRequest/LiveBrokers
-    skip(8), array(Int32, NOT_NULL, 580, 30), array(Int32, NOT_NULL, 759, 8), End, // 762 UpdateMetadataRequest v1
-    skip(4), array(Int32, NOT_NULL, 755, 8), unread(Int16, NULL), End, // 766 UpdateMetadataRequest/LiveBrokers
-    skip(8), array(Int32, NOT_NULL, 580, 30), array(Int32, NOT_NULL, 766, 10), End, // 770 UpdateMetadataRequest v2
-    skip(4), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(2), End, // 774 UpdateMetadataRequest/LiveBrokers/Endpoints
-    skip(4), array(Int32, NOT_NULL, 774, 10), unread(Int16, NULL), End, // 779 UpdateMetadataRequest/LiveBrokers
-    skip(8), array(Int32, NOT_NULL, 580, 30), array(Int32, NOT_NULL, 779, 10), End, // 783 UpdateMetadataRequest v3
-    unread(Int16, NOT_NULL), skip(16), fixed_array(Int32, NOT_NULL, 4), skip(4), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), End, // 787 UpdateMetadataRequest/UngroupedPartitionStates
-    skip(8), array(Int32, NOT_NULL, 787, 34), array(Int32, NOT_NULL, 779, 10), End, // 794 UpdateMetadataRequest v4
-    skip(16), fixed_array(Int32, NOT_NULL, 4), skip(4), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), End, // 798 UpdateMetadataRequest/TopicStates/PartitionStates
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 798, 32), End, // 804 UpdateMetadataRequest/TopicStates
-    skip(16), array(Int32, NOT_NULL, 804, 6), array(Int32, NOT_NULL, 779, 10), End, // 807 UpdateMetadataRequest v5
-    skip(16), fixed_array(Compact, NOT_NULL, 4), skip(4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), tags(0, 0), End, // 811 UpdateMetadataRequest/TopicStates/PartitionStates
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 811, 24), tags(0, 0), End, // 818 UpdateMetadataRequest/TopicStates
-    skip(4), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(2), tags(0, 0), End, // 822 UpdateMetadataRequest/LiveBrokers/Endpoints
-    skip(4), array(Compact, NOT_NULL, 822, 9), unread(Compact, NULL), tags(0, 0), End, // 828 UpdateMetadataRequest/LiveBrokers
-    tags(0, 0), skip(16), array(Compact, NOT_NULL, 818, 3), array(Compact, NOT_NULL, 828, 7), tags(0, 0), End, // 833 UpdateMetadataRequest v6
-    unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 811, 24), tags(0, 0), End, // 839 UpdateMetadataRequest/TopicStates
-    tags(0, 0), skip(16), array(Compact, NOT_NULL, 839, 19), array(Compact, NOT_NULL, 828, 7), tags(0, 0), End, // 844 UpdateMetadataRequest v7
-    tags(0, 0), skip(17), array(Compact, NOT_NULL, 839, 19), array(Compact, NOT_NULL, 828, 7), tags(0, 0), End, // 850 UpdateMetadataRequest v8
-    int16(ErrorCode), End, // 856 UpdateMetadataResponse v0
-    tags(0, 0), int16(ErrorCode), tags(0, 0), End, // 858 UpdateMetadataResponse v6
-    skip(4), End, // 862 ControlledShutdownRequest v0
-    skip(12), End, // 864 ControlledShutdownRequest v2
-    tags(0, 0), skip(12), tags(0, 0), End, // 866 ControlledShutdownRequest v3
-    int16(ErrorCode), array(Int32, NOT_NULL, 724, 6), End, // 870 ControlledShutdownResponse v0
-    unread(Compact, NOT_NULL), skip(4), tags(0, 0), End, // 873 ControlledShutdownResponse/RemainingPartitions
-    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 873, 6), tags(0, 0), End, // 877 ControlledShutdownResponse v3
-    skip(12), unread(Int16, NULL), End, // 882 OffsetCommitRequest/Topics/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 882, 14), End, // 885 OffsetCommitRequest/Topics
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 885, 6), End, // 888 OffsetCommitRequest v0
-    skip(20), unread(Int16, NULL), End, // 891 OffsetCommitRequest/Topics/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 891, 22), End, // 894 OffsetCommitRequest/Topics
-    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 894, 6), End, // 897 OffsetCommitRequest v1
-    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), skip(8), array(Int32, NOT_NULL, 885, 6), End, // 902 OffsetCommitRequest v2
-    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 885, 6), End, // 908 OffsetCommitRequest v5
-    skip(16), unread(Int16, NULL), End, // 913 OffsetCommitRequest/Topics/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 913, 18), End, // 916 OffsetCommitRequest/Topics
-    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 916, 6), End, // 919 OffsetCommitRequest v6
-    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), unread(Int16, NULL), array(Int32, NOT_NULL, 916, 6), End, // 924 OffsetCommitRequest v7
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 407, 18), tags(0, 0), End, // 930 OffsetCommitRequest/Topics
-    tags(0, 0), unread(Compact, NOT_NULL), skip(4), unread(Compact, NOT_NULL), unread(Compact, NULL), array(Compact, NOT_NULL, 930, 3), tags(0, 0), End, // 934 OffsetCommitRequest v8
-    skip(16), array(Compact, NOT_NULL, 407, 18), tags(0, 0), End, // 942 OffsetCommitRequest/Topics
-    tags(0, 0), unread(Compact, NOT_NULL), skip(4), unread(Compact, NOT_NULL), unread(Compact, NULL), array(Compact, NOT_NULL, 942, 18), tags(0, 0), End, // 946 OffsetCommitRequest v10
-    skip(4), int16(ErrorCode), End, // 954 OffsetCommitResponse/Topics/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 954, 6), End, // 957 OffsetCommitResponse/Topics
-    array(Int32, NOT_NULL, 957, 6), End, // 960 OffsetCommitResponse v0
-    int32(ThrottleTime), array(Int32, NOT_NULL, 957, 6), End, // 962 OffsetCommitResponse v3
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 711, 7), tags(0, 0), End, // 965 OffsetCommitResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 965, 3), tags(0, 0), End, // 969 OffsetCommitResponse v8
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 715, 18), tags(0, 0), End, // 974 OffsetCommitResponse v10
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 152, 6), End, // 979 OffsetFetchRequest v0
-    unread(Int16, NOT_NULL), array(Int32, NULL, 152, 6), End, // 982 OffsetFetchRequest v2
-    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NULL, 184, 3), tags(0, 0), End, // 985 OffsetFetchRequest v6
-    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NULL, 184, 3), skip(1), tags(0, 0), End, // 990 OffsetFetchRequest v7
-    unread(Compact, NOT_NULL), array(Compact, NULL, 184, 3), tags(0, 0), End, // 996 OffsetFetchRequest/Groups
-    tags(0, 0), array(Compact, NOT_NULL, 996, 3), skip(1), tags(0, 0), End, // 1000 OffsetFetchRequest v8
-    unread(Compact, NOT_NULL), unread(Compact, NULL), skip(4), array(Compact, NULL, 184, 3), tags(0, 0), End, // 1005 OffsetFetchRequest/Groups
-    tags(0, 0), array(Compact, NOT_NULL, 1005, 8), skip(1), tags(0, 0), End, // 1011 OffsetFetchRequest v9
-    unread(Compact, NOT_NULL), unread(Compact, NULL), skip(4), array(Compact, NULL, 201, 18), tags(0, 0), End, // 1016 OffsetFetchRequest/Groups
-    tags(0, 0), array(Compact, NOT_NULL, 1016, 8), skip(1), tags(0, 0), End, // 1022 OffsetFetchRequest v10
-    skip(12), unread(Int16, NULL), int16(ErrorCode), End, // 1027 OffsetFetchResponse/Topics/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1027, 16), End, // 1031 OffsetFetchResponse/Topics
-    array(Int32, NOT_NULL, 1031, 6), End, // 1034 OffsetFetchResponse v0
-    array(Int32, NOT_NULL, 1031, 6), int16(ErrorCode), End, // 1036 OffsetFetchResponse v2
-    int32(ThrottleTime), array(Int32, NOT_NULL, 1031, 6), int16(ErrorCode), End, // 1039 OffsetFetchResponse v3
-    skip(16), unread(Int16, NULL), int16(ErrorCode), End, // 1043 OffsetFetchResponse/Topics/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1043, 20), End, // 1047 OffsetFetchResponse/Topics
-    int32(ThrottleTime), array(Int32, NOT_NULL, 1047, 6), int16(ErrorCode), End, // 1050 OffsetFetchResponse v5
-    skip(16), unread(Compact, NULL), int16(ErrorCode), tags(0, 0), End, // 1054 OffsetFetchResponse/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1054, 20), tags(0, 0), End, // 1059 OffsetFetchResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1059, 3), int16(ErrorCode), tags(0, 0), End, // 1063 OffsetFetchResponse v6
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1059, 3), int16(ErrorCode), tags(0, 0), End, // 1069 OffsetFetchResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1069, 5), tags(0, 0), End, // 1074 OffsetFetchResponse v8
-    skip(16), array(Compact, NOT_NULL, 1054, 20), tags(0, 0), End, // 1079 OffsetFetchResponse/Groups/Topics
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1079, 18), int16(ErrorCode), tags(0, 0), End, // 1083 OffsetFetchResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1083, 5), tags(0, 0), End, // 1088 OffsetFetchResponse v10
-    unread(Int16, NOT_NULL), skip(1), End, // 1093 FindCoordinatorRequest v1
-    tags(0, 0), unread(Compact, NOT_NULL), skip(1), tags(0, 0), End, // 1096 FindCoordinatorRequest v3
-    unread(Compact, NOT_NULL), End, // 1101 FindCoordinatorRequest/CoordinatorKeys
-    tags(0, 0), skip(1), array(Compact, NOT_NULL, 1101, 1), tags(0, 0), End, // 1103 FindCoordinatorRequest v4
-    int16(ErrorCode), int32(NodeId), bytes(Host, Int16, NOT_NULL), int32(Port), End, // 1108 FindCoordinatorResponse v0
-    int32(ThrottleTime), int16(ErrorCode), unread(Int16, NULL), int32(NodeId), bytes(Host, Int16, NOT_NULL), int32(Port), End, // 1113 FindCoordinatorResponse v1
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), int32(NodeId), bytes(Host, Compact, NOT_NULL), int32(Port), tags(0, 0), End, // 1120 FindCoordinatorResponse v3
-    unread(Compact, NOT_NULL), int32(NodeId), bytes(Host, Compact, NOT_NULL), int32(Port), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 1129 FindCoordinatorResponse/Coordinators
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1129, 14), tags(0, 0), End, // 1137 FindCoordinatorResponse v4
-    unread(Int16, NOT_NULL), unread(Int32, NOT_NULL), End, // 1142 JoinGroupRequest/Protocols
-    unread(Int16, NOT_NULL), int32(Wait), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1142, 6), End, // 1145 JoinGroupRequest v0
-    unread(Int16, NOT_NULL), skip(4), int32(Wait), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1142, 6), End, // 1151 JoinGroupRequest v1
-    unread(Int16, NOT_NULL), skip(4), int32(Wait), unread(Int16, NOT_NULL), unread(Int16, NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1142, 6), End, // 1158 JoinGroupRequest v5
-    unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), tags(0, 0), End, // 1166 JoinGroupRequest/Protocols
-    tags(0, 0), unread(Compact, NOT_NULL), skip(4), int32(Wait), unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1166, 3), tags(0, 0), End, // 1170 JoinGroupRequest v6
-    tags(0, 0), unread(Compact, NOT_NULL), skip(4), int32(Wait), unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1166, 3), unread(Compact, NULL), tags(0, 0), End, // 1180 JoinGroupRequest v8
-    int16(ErrorCode), skip(4), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1142, 6), End, // 1191 JoinGroupResponse v0
-    int32(ThrottleTime), int16(ErrorCode), skip(4), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1142, 6), End, // 1198 JoinGroupResponse v2
-    unread(Int16, NOT_NULL), unread(Int16, NULL), unread(Int32, NOT_NULL), End, // 1206 JoinGroupResponse/Members
-    int32(ThrottleTime), int16(ErrorCode), skip(4), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1206, 8), End, // 1210 JoinGroupResponse v5
-    unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), tags(0, 0), End, // 1218 JoinGroupResponse/Members
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(4), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1218, 4), tags(0, 0), End, // 1223 JoinGroupResponse v6
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(4), unread(Compact, NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1218, 4), tags(0, 0), End, // 1233 JoinGroupResponse v7
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(4), unread(Compact, NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), skip(1), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1218, 4), tags(0, 0), End, // 1244 JoinGroupResponse v9
-    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), End, // 1256 HeartbeatRequest v0
-    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), unread(Int16, NULL), End, // 1260 HeartbeatRequest v3
-    tags(0, 0), unread(Compact, NOT_NULL), skip(4), unread(Compact, NOT_NULL), unread(Compact, NULL), tags(0, 0), End, // 1265 HeartbeatRequest v4
-    int32(ThrottleTime), int16(ErrorCode), End, // 1272 HeartbeatResponse v1
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), tags(0, 0), End, // 1275 HeartbeatResponse v4
-    unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), End, // 1280 LeaveGroupRequest v0
-    unread(Int16, NOT_NULL), unread(Int16, NULL), End, // 1283 LeaveGroupRequest/Members
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1283, 4), End, // 1286 LeaveGroupRequest v3
-    unread(Compact, NOT_NULL), unread(Compact, NULL), tags(0, 0), End, // 1289 LeaveGroupRequest/Members
-    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1289, 3), tags(0, 0), End, // 1293 LeaveGroupRequest v4
-    unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NULL), tags(0, 0), End, // 1298 LeaveGroupRequest/Members
-    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1298, 4), tags(0, 0), End, // 1303 LeaveGroupRequest v5
-    unread(Int16, NOT_NULL), unread(Int16, NULL), int16(ErrorCode), End, // 1308 LeaveGroupResponse/Members
-    int32(ThrottleTime), int16(ErrorCode), array(Int32, NOT_NULL, 1308, 6), End, // 1312 LeaveGroupResponse v3
-    unread(Compact, NOT_NULL), unread(Compact, NULL), int16(ErrorCode), tags(0, 0), End, // 1316 LeaveGroupResponse/Members
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 1316, 5), tags(0, 0), End, // 1321 LeaveGroupResponse v4
-    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1142, 6), End, // 1327 SyncGroupRequest v0
-    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), unread(Int16, NULL), array(Int32, NOT_NULL, 1142, 6), End, // 1332 SyncGroupRequest v3
-    tags(0, 0), unread(Compact, NOT_NULL), skip(4), unread(Compact, NOT_NULL), unread(Compact, NULL), array(Compact, NOT_NULL, 1166, 3), tags(0, 0), End, // 1338 SyncGroupRequest v4
-    tags(0, 0), unread(Compact, NOT_NULL), skip(4), unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NULL), unread(Compact, NULL), array(Compact, NOT_NULL, 1166, 3), tags(0, 0), End, // 1346 SyncGroupRequest v5
-    int16(ErrorCode), unread(Int32, NOT_NULL), End, // 1356 SyncGroupResponse v0
-    int32(ThrottleTime), int16(ErrorCode), unread(Int32, NOT_NULL), End, // 1359 SyncGroupResponse v1
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NOT_NULL), tags(0, 0), End, // 1363 SyncGroupResponse v4
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), tags(0, 0), End, // 1369 SyncGroupResponse v5
-    array(Int32, NOT_NULL, 387, 2), skip(1), End, // 1377 DescribeGroupsRequest v3
-    tags(0, 0), array(Compact, NOT_NULL, 1101, 1), skip(1), tags(0, 0), End, // 1380 DescribeGroupsRequest v5
-    unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int32, NOT_NULL), unread(Int32, NOT_NULL), End, // 1385 DescribeGroupsResponse/Groups/Members
-    int16(ErrorCode), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1385, 14), End, // 1391 DescribeGroupsResponse/Groups
-    array(Int32, NOT_NULL, 1391, 14), End, // 1398 DescribeGroupsResponse v0
-    int32(ThrottleTime), array(Int32, NOT_NULL, 1391, 14), End, // 1400 DescribeGroupsResponse v1
-    int16(ErrorCode), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1385, 14), skip(4), End, // 1403 DescribeGroupsResponse/Groups
-    int32(ThrottleTime), array(Int32, NOT_NULL, 1403, 18), End, // 1411 DescribeGroupsResponse v3
-    unread(Int16, NOT_NULL), unread(Int16, NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int32, NOT_NULL), unread(Int32, NOT_NULL), End, // 1414 DescribeGroupsResponse/Groups/Members
-    int16(ErrorCode), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1414, 16), skip(4), End, // 1421 DescribeGroupsResponse/Groups
-    int32(ThrottleTime), array(Int32, NOT_NULL, 1421, 18), End, // 1429 DescribeGroupsResponse v4
-    unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), tags(0, 0), End, // 1432 DescribeGroupsResponse/Groups/Members
-    int16(ErrorCode), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1432, 7), skip(4), tags(0, 0), End, // 1440 DescribeGroupsResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1440, 12), tags(0, 0), End, // 1449 DescribeGroupsResponse v5
-    int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1432, 7), skip(4), tags(0, 0), End, // 1454 DescribeGroupsResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1454, 13), tags(0, 0), End, // 1464 DescribeGroupsResponse v6
-    End, // 1469 ListGroupsRequest v0
-    tags(0, 0), tags(0, 0), End, // 1470 ListGroupsRequest v3
-    tags(0, 0), array(Compact, NOT_NULL, 1101, 1), tags(0, 0), End, // 1473 ListGroupsRequest v4
-    tags(0, 0), array(Compact, NOT_NULL, 1101, 1), array(Compact, NOT_NULL, 1101, 1), tags(0, 0), End, // 1477 ListGroupsRequest v5
-    int16(ErrorCode), array(Int32, NOT_NULL, 1280, 4), End, // 1482 ListGroupsResponse v0
-    int32(ThrottleTime), int16(ErrorCode), array(Int32, NOT_NULL, 1280, 4), End, // 1485 ListGroupsResponse v1
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 1166, 3), tags(0, 0), End, // 1489 ListGroupsResponse v3
-    unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), tags(0, 0), End, // 1495 ListGroupsResponse/Groups
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 1495, 4), tags(0, 0), End, // 1500 ListGroupsResponse v4
-    unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), tags(0, 0), End, // 1506 ListGroupsResponse/Groups
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 1506, 5), tags(0, 0), End, // 1512 ListGroupsResponse v5
-    bytes(Mechanism, Int16, NOT_NULL), End, // 1518 SaslHandshakeRequest v0
-    int16(ErrorCode), array(Int32, NOT_NULL, 387, 2), End, // 1520 SaslHandshakeResponse v0
-    tags(0, 0), bytes(SoftwareName, Compact, NOT_NULL), bytes(SoftwareVersion, Compact, NOT_NULL), tags(0, 0), End, // 1523 ApiVersionsRequest v3
-    tags(0, 0), bytes(SoftwareName, Compact, NOT_NULL), bytes(SoftwareVersion, Compact, NOT_NULL), unread(Compact, NULL), skip(4), tags(0, 0), End, // 1528 ApiVersionsRequest v5
-    int16(RowKey), int16(RowMin), int16(RowMax), End, // 1535 ApiVersionsResponse/ApiKeys
-    int16(ErrorCode), told_array(VersionRows, Int32, NOT_NULL, 1535, 6), End, // 1539 ApiVersionsResponse v0
-    int16(ErrorCode), told_array(VersionRows, Int32, NOT_NULL, 1535, 6), int32(ThrottleTime), End, // 1542 ApiVersionsResponse v1
-    int16(RowKey), int16(RowMin), int16(RowMax), tags(0, 0), End, // 1546 ApiVersionsResponse/ApiKeys
-    bytes(FinalizedFeature, Compact, NOT_NULL), int16(FinalizedLevel), skip(2), tags(0, 0), End, // 1551 ApiVersionsResponse/FinalizedFeatures
-    array(Compact, NOT_NULL, 1551, 6), End, // 1556 ApiVersionsResponse, tag 2
-    int16(ErrorCode), told_array(VersionRows, Compact, NOT_NULL, 1546, 7), int32(ThrottleTime), tags(1, 1), End, // 1558 ApiVersionsResponse v3
-    skip(4), fixed_array(Int32, NOT_NULL, 4), End, // 1563 CreateTopicsRequest/Topics/Assignments
-    unread(Int16, NOT_NULL), skip(6), array(Int32, NOT_NULL, 1563, 8), array(Int32, NOT_NULL, 1283, 4), End, // 1566 CreateTopicsRequest/Topics
-    array(Int32, NOT_NULL, 1566, 16), int32(Wait), End, // 1571 CreateTopicsRequest v0
-    array(Int32, NOT_NULL, 1566, 16), int32(Wait), skip(1), End, // 1574 CreateTopicsRequest v1
-    skip(4), fixed_array(Compact, NOT_NULL, 4), tags(0, 0), End, // 1578 CreateTopicsRequest/Topics/Assignments
-    unread(Compact, NOT_NULL), skip(6), array(Compact, NOT_NULL, 1578, 6), array(Compact, NOT_NULL, 1289, 3), tags(0, 0), End, // 1582 CreateTopicsRequest/Topics
-    tags(0, 0), array(Compact, NOT_NULL, 1582, 10), int32(Wait), skip(1), tags(0, 0), End, // 1588 CreateTopicsRequest v5
-    unread(Int16, NOT_NULL), int16(ErrorCode), End, // 1594 CreateTopicsResponse/Topics
-    array(Int32, NOT_NULL, 1594, 4), End, // 1597 CreateTopicsResponse v0
-    unread(Int16, NOT_NULL), int16(ErrorCode), unread(Int16, NULL), End, // 1599 CreateTopicsResponse/Topics
-    array(Int32, NOT_NULL, 1599, 6), End, // 1603 CreateTopicsResponse v1
-    int32(ThrottleTime), array(Int32, NOT_NULL, 1599, 6), End, // 1605 CreateTopicsResponse v2
-    unread(Compact, NOT_NULL), unread(Compact, NULL), skip(3), tags(0, 0), End, // 1608 CreateTopicsResponse/Topics/Configs
-    unread(Compact, NOT_NULL), int16(ErrorCode), unread(Compact, NULL), skip(6), array(Compact, NULL, 1608, 6), tags(2, 1), End, // 1613 CreateTopicsResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1613, 12), tags(0, 0), End, // 1620 CreateTopicsResponse v5
-    unread(Compact, NOT_NULL), skip(16), int16(ErrorCode), unread(Compact, NULL), skip(6), array(Compact, NULL, 1608, 6), tags(2, 1), End, // 1625 CreateTopicsResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1625, 28), tags(0, 0), End, // 1633 CreateTopicsResponse v7
-    array(Int32, NOT_NULL, 387, 2), int32(Wait), End, // 1638 DeleteTopicsRequest v0
-    tags(0, 0), array(Compact, NOT_NULL, 1101, 1), int32(Wait), tags(0, 0), End, // 1641 DeleteTopicsRequest v4
-    unread(Compact, NULL), skip(16), tags(0, 0), End, // 1646 DeleteTopicsRequest/Topics
-    tags(0, 0), array(Compact, NOT_NULL, 1646, 18), int32(Wait), tags(0, 0), End, // 1650 DeleteTopicsRequest v6
-    int32(ThrottleTime), array(Int32, NOT_NULL, 1594, 4), End, // 1655 DeleteTopicsResponse v1
-    unread(Compact, NOT_NULL), int16(ErrorCode), tags(0, 0), End, // 1658 DeleteTopicsResponse/Responses
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1658, 4), tags(0, 0), End, // 1662 DeleteTopicsResponse v4
-    unread(Compact, NOT_NULL), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 1667 DeleteTopicsResponse/Responses
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1667, 5), tags(0, 0), End, // 1672 DeleteTopicsResponse v5
-    unread(Compact, NULL), skip(16), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 1677 DeleteTopicsResponse/Responses
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1677, 21), tags(0, 0), End, // 1683 DeleteTopicsResponse v6
-    array(Int32, NOT_NULL, 322, 6), int32(Wait), End, // 1688 DeleteRecordsRequest v0
-    skip(12), tags(0, 0), End, // 1691 DeleteRecordsRequest/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1691, 13), tags(0, 0), End, // 1694 DeleteRecordsRequest/Topics
-    tags(0, 0), array(Compact, NOT_NULL, 1694, 3), int32(Wait), tags(0, 0), End, // 1698 DeleteRecordsRequest v2
-    skip(12), int16(ErrorCode), End, // 1703 DeleteRecordsResponse/Topics/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1703, 14), End, // 1706 DeleteRecordsResponse/Topics
-    int32(ThrottleTime), array(Int32, NOT_NULL, 1706, 6), End, // 1709 DeleteRecordsResponse v0
-    skip(12), int16(ErrorCode), tags(0, 0), End, // 1712 DeleteRecordsResponse/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1712, 15), tags(0, 0), End, // 1716 DeleteRecordsResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1716, 3), tags(0, 0), End, // 1720 DeleteRecordsResponse v2
-    unread(Int16, NULL), skip(4), End, // 1725 InitProducerIdRequest v0
-    tags(0, 0), unread(Compact, NULL), skip(4), tags(0, 0), End, // 1728 InitProducerIdRequest v2
-    tags(0, 0), unread(Compact, NULL), skip(14), tags(0, 0), End, // 1733 InitProducerIdRequest v3
-    tags(0, 0), unread(Compact, NULL), skip(16), tags(0, 0), End, // 1738 InitProducerIdRequest v6
-    int32(ThrottleTime), int16(ErrorCode), skip(10), End, // 1743 InitProducerIdResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(10), tags(0, 0), End, // 1747 InitProducerIdResponse v2
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(20), tags(0, 0), End, // 1753 InitProducerIdResponse v6
-    unread(Int16, NOT_NULL), fixed_array(Int32, NOT_NULL, 8), End, // 1759 OffsetForLeaderEpochRequest/Topics
-    array(Int32, NOT_NULL, 1759, 6), End, // 1762 OffsetForLeaderEpochRequest v0
-    array(Int32, NOT_NULL, 322, 6), End, // 1764 OffsetForLeaderEpochRequest v2
-    tags(0, 0), skip(4), array(Compact, NOT_NULL, 1694, 3), tags(0, 0), End, // 1766 OffsetForLeaderEpochRequest v4
-    int16(ErrorCode), skip(12), End, // 1771 OffsetForLeaderEpochResponse/Topics/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1771, 14), End, // 1774 OffsetForLeaderEpochResponse/Topics
-    array(Int32, NOT_NULL, 1774, 6), End, // 1777 OffsetForLeaderEpochResponse v0
-    int16(ErrorCode), skip(16), End, // 1779 OffsetForLeaderEpochResponse/Topics/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1779, 18), End, // 1782 OffsetForLeaderEpochResponse/Topics
-    array(Int32, NOT_NULL, 1782, 6), End, // 1785 OffsetForLeaderEpochResponse v1
-    int32(ThrottleTime), array(Int32, NOT_NULL, 1782, 6), End, // 1787 OffsetForLeaderEpochResponse v2
-    int16(ErrorCode), skip(16), tags(0, 0), End, // 1790 OffsetForLeaderEpochResponse/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1790, 19), tags(0, 0), End, // 1794 OffsetForLeaderEpochResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1794, 3), tags(0, 0), End, // 1798 OffsetForLeaderEpochResponse v4
-    unread(Int16, NOT_NULL), skip(10), array(Int32, NOT_NULL, 152, 6), End, // 1803 AddPartitionsToTxnRequest v0
-    tags(0, 0), unread(Compact, NOT_NULL), skip(10), array(Compact, NOT_NULL, 184, 3), tags(0, 0), End, // 1807 AddPartitionsToTxnRequest v3
-    unread(Compact, NOT_NULL), skip(11), array(Compact, NOT_NULL, 184, 3), tags(0, 0), End, // 1813 AddPartitionsToTxnRequest/Transactions
-    tags(0, 0), array(Compact, NOT_NULL, 1813, 14), tags(0, 0), End, // 1818 AddPartitionsToTxnRequest v4
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 965, 3), tags(0, 0), End, // 1822 AddPartitionsToTxnResponse/ResultsByTransaction
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 1822, 3), tags(0, 0), End, // 1826 AddPartitionsToTxnResponse v4
-    unread(Int16, NOT_NULL), skip(10), unread(Int16, NOT_NULL), End, // 1832 AddOffsetsToTxnRequest v0
-    tags(0, 0), unread(Compact, NOT_NULL), skip(10), unread(Compact, NOT_NULL), tags(0, 0), End, // 1836 AddOffsetsToTxnRequest v3
-    unread(Int16, NOT_NULL), skip(11), End, // 1842 EndTxnRequest v0
-    tags(0, 0), unread(Compact, NOT_NULL), skip(11), tags(0, 0), End, // 1845 EndTxnRequest v3
-    skip(11), array(Int32, NOT_NULL, 152, 6), skip(4), End, // 1850 WriteTxnMarkersRequest/Markers
-    array(Int32, NOT_NULL, 1850, 19), End, // 1854 WriteTxnMarkersRequest v0
-    skip(11), array(Compact, NOT_NULL, 184, 3), skip(4), tags(0, 0), End, // 1856 WriteTxnMarkersRequest/Markers
-    tags(0, 0), array(Compact, NOT_NULL, 1856, 17), tags(0, 0), End, // 1861 WriteTxnMarkersRequest v1
-    skip(11), array(Compact, NOT_NULL, 184, 3), skip(5), tags(0, 0), End, // 1865 WriteTxnMarkersRequest/Markers
-    tags(0, 0), array(Compact, NOT_NULL, 1865, 18), tags(0, 0), End, // 1870 WriteTxnMarkersRequest v2
-    skip(8), array(Int32, NOT_NULL, 957, 6), End, // 1874 WriteTxnMarkersResponse/Markers
-    array(Int32, NOT_NULL, 1874, 12), End, // 1877 WriteTxnMarkersResponse v0
-    skip(8), array(Compact, NOT_NULL, 965, 3), tags(0, 0), End, // 1879 WriteTxnMarkersResponse/Markers
-    tags(0, 0), array(Compact, NOT_NULL, 1879, 10), tags(0, 0), End, // 1883 WriteTxnMarkersResponse v1
-    unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(10), array(Int32, NOT_NULL, 885, 6), End, // 1887 TxnOffsetCommitRequest v0
-    unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(10), array(Int32, NOT_NULL, 916, 6), End, // 1892 TxnOffsetCommitRequest v2
-    tags(0, 0), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(14), unread(Compact, NOT_NULL), unread(Compact, NULL), array(Compact, NOT_NULL, 930, 3), tags(0, 0), End, // 1897 TxnOffsetCommitRequest v3
-    tags(0, 0), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(14), unread(Compact, NOT_NULL), unread(Compact, NULL), array(Compact, NOT_NULL, 942, 18), tags(0, 0), End, // 1906 TxnOffsetCommitRequest v6
-    skip(1), unread(Int16, NULL), unread(Int16, NULL), unread(Int16, NULL), skip(2), End, // 1915 DescribeAclsRequest v0
-    skip(1), unread(Int16, NULL), skip(1), unread(Int16, NULL), unread(Int16, NULL), skip(2), End, // 1921 DescribeAclsRequest v1
-    tags(0, 0), skip(1), unread(Compact, NULL), skip(1), unread(Compact, NULL), unread(Compact, NULL), skip(2), tags(0, 0), End, // 1928 DescribeAclsRequest v2
-    unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(2), End, // 1937 DescribeAclsResponse/Resources/Acls
-    skip(1), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1937, 6), End, // 1941 DescribeAclsResponse/Resources
-    int32(ThrottleTime), int16(ErrorCode), unread(Int16, NULL), array(Int32, NOT_NULL, 1941, 7), End, // 1945 DescribeAclsResponse v0
-    skip(1), unread(Int16, NOT_NULL), skip(1), array(Int32, NOT_NULL, 1937, 6), End, // 1950 DescribeAclsResponse/Resources
-    int32(ThrottleTime), int16(ErrorCode), unread(Int16, NULL), array(Int32, NOT_NULL, 1950, 8), End, // 1955 DescribeAclsResponse v1
-    unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(2), tags(0, 0), End, // 1960 DescribeAclsResponse/Resources/Acls
-    skip(1), unread(Compact, NOT_NULL), skip(1), array(Compact, NOT_NULL, 1960, 5), tags(0, 0), End, // 1965 DescribeAclsResponse/Resources
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 1965, 5), tags(0, 0), End, // 1971 DescribeAclsResponse v2
-    skip(1), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(2), End, // 1978 CreateAclsRequest/Creations
-    array(Int32, NOT_NULL, 1978, 9), End, // 1984 CreateAclsRequest v0
-    skip(1), unread(Int16, NOT_NULL), skip(1), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(2), End, // 1986 CreateAclsRequest/Creations
-    array(Int32, NOT_NULL, 1986, 10), End, // 1993 CreateAclsRequest v1
-    skip(1), unread(Compact, NOT_NULL), skip(1), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(2), tags(0, 0), End, // 1995 CreateAclsRequest/Creations
-    tags(0, 0), array(Compact, NOT_NULL, 1995, 8), tags(0, 0), End, // 2003 CreateAclsRequest v2
-    int16(ErrorCode), unread(Int16, NULL), End, // 2007 CreateAclsResponse/Results
-    int32(ThrottleTime), array(Int32, NOT_NULL, 2007, 4), End, // 2010 CreateAclsResponse v0
-    int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 2013 CreateAclsResponse/Results
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 2013, 4), tags(0, 0), End, // 2017 CreateAclsResponse v2
-    array(Int32, NOT_NULL, 1915, 9), End, // 2022 DeleteAclsRequest v0
-    array(Int32, NOT_NULL, 1921, 10), End, // 2024 DeleteAclsRequest v1
-    skip(1), unread(Compact, NULL), skip(1), unread(Compact, NULL), unread(Compact, NULL), skip(2), tags(0, 0), End, // 2026 DeleteAclsRequest/Filters
-    tags(0, 0), array(Compact, NOT_NULL, 2026, 8), tags(0, 0), End, // 2034 DeleteAclsRequest v2
-    int16(ErrorCode), unread(Int16, NULL), skip(1), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(2), End, // 2038 DeleteAclsResponse/FilterResults/MatchingAcls
-    int16(ErrorCode), unread(Int16, NULL), array(Int32, NOT_NULL, 2038, 13), End, // 2046 DeleteAclsResponse/FilterResults
-    int32(ThrottleTime), array(Int32, NOT_NULL, 2046, 8), End, // 2050 DeleteAclsResponse v0
-    int16(ErrorCode), unread(Int16, NULL), skip(1), unread(Int16, NOT_NULL), skip(1), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(2), End, // 2053 DeleteAclsResponse/FilterResults/MatchingAcls
-    int16(ErrorCode), unread(Int16, NULL), array(Int32, NOT_NULL, 2053, 14), End, // 2062 DeleteAclsResponse/FilterResults
-    int32(ThrottleTime), array(Int32, NOT_NULL, 2062, 8), End, // 2066 DeleteAclsResponse v1
-    int16(ErrorCode), unread(Compact, NULL), skip(1), unread(Compact, NOT_NULL), skip(1), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(2), tags(0, 0), End, // 2069 DeleteAclsResponse/FilterResults/MatchingAcls
-    int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 2069, 11), tags(0, 0), End, // 2079 DeleteAclsResponse/FilterResults
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 2079, 5), tags(0, 0), End, // 2084 DeleteAclsResponse v2
-    skip(1), unread(Int16, NOT_NULL), array(Int32, NULL, 387, 2), End, // 2089 DescribeConfigsRequest/Resources
-    array(Int32, NOT_NULL, 2089, 7), End, // 2093 DescribeConfigsRequest v0
-    array(Int32, NOT_NULL, 2089, 7), skip(1), End, // 2095 DescribeConfigsRequest v1
-    array(Int32, NOT_NULL, 2089, 7), skip(2), End, // 2098 DescribeConfigsRequest v3
-    skip(1), unread(Compact, NOT_NULL), array(Compact, NULL, 1101, 1), tags(0, 0), End, // 2101 DescribeConfigsRequest/Resources
-    tags(0, 0), array(Compact, NOT_NULL, 2101, 4), skip(2), tags(0, 0), End, // 2106 DescribeConfigsRequest v4
-    unread(Int16, NOT_NULL), unread(Int16, NULL), skip(3), End, // 2111 DescribeConfigsResponse/Results/Configs
-    int16(ErrorCode), unread(Int16, NULL), skip(1), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 2111, 7), End, // 2115 DescribeConfigsResponse/Results
-    int32(ThrottleTime), array(Int32, NOT_NULL, 2115, 11), End, // 2121 DescribeConfigsResponse v0
-    unread(Int16, NOT_NULL), unread(Int16, NULL), skip(1), End, // 2124 DescribeConfigsResponse/Results/Configs/Synonyms
-    unread(Int16, NOT_NULL), unread(Int16, NULL), skip(3), array(Int32, NOT_NULL, 2124, 5), End, // 2128 DescribeConfigsResponse/Results/Configs
-    int16(ErrorCode), unread(Int16, NULL), skip(1), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 2128, 11), End, // 2133 DescribeConfigsResponse/Results
-    int32(ThrottleTime), array(Int32, NOT_NULL, 2133, 11), End, // 2139 DescribeConfigsResponse v1
-    unread(Int16, NOT_NULL), unread(Int16, NULL), skip(3), array(Int32, NOT_NULL, 2124, 5), skip(1), unread(Int16, NULL), End, // 2142 DescribeConfigsResponse/Results/Configs
-    int16(ErrorCode), unread(Int16, NULL), skip(1), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 2142, 14), End, // 2149 DescribeConfigsResponse/Results
-    int32(ThrottleTime), array(Int32, NOT_NULL, 2149, 11), End, // 2155 DescribeConfigsResponse v3
-    unread(Compact, NOT_NULL), unread(Compact, NULL), skip(1), tags(0, 0), End, // 2158 DescribeConfigsResponse/Results/Configs/Synonyms
-    unread(Compact, NOT_NULL), unread(Compact, NULL), skip(3), array(Compact, NOT_NULL, 2158, 4), skip(1), unread(Compact, NULL), tags(0, 0), End, // 2163 DescribeConfigsResponse/Results/Configs
-    int16(ErrorCode), unread(Compact, NULL), skip(1), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2163, 9), tags(0, 0), End, // 2171 DescribeConfigsResponse/Results
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 2171, 7), tags(0, 0), End, // 2178 DescribeConfigsResponse v4
-    skip(1), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1283, 4), End, // 2183 AlterConfigsRequest/Resources
-    array(Int32, NOT_NULL, 2183, 7), skip(1), End, // 2187 AlterConfigsRequest v0
-    skip(1), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1289, 3), tags(0, 0), End, // 2190 AlterConfigsRequest/Resources
-    tags(0, 0), array(Compact, NOT_NULL, 2190, 4), skip(1), tags(0, 0), End, // 2195 AlterConfigsRequest v2
-    int16(ErrorCode), unread(Int16, NULL), skip(1), unread(Int16, NOT_NULL), End, // 2200 AlterConfigsResponse/Responses
-    int32(ThrottleTime), array(Int32, NOT_NULL, 2200, 7), End, // 2205 AlterConfigsResponse v0
-    int16(ErrorCode), unread(Compact, NULL), skip(1), unread(Compact, NOT_NULL), tags(0, 0), End, // 2208 AlterConfigsResponse/Responses
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 2208, 6), tags(0, 0), End, // 2214 AlterConfigsResponse v2
-    array(Int32, NOT_NULL, 979, 6), End, // 2219 AlterReplicaLogDirsRequest v0
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 184, 3), tags(0, 0), End, // 2221 AlterReplicaLogDirsRequest/Dirs
-    tags(0, 0), array(Compact, NOT_NULL, 2221, 3), tags(0, 0), End, // 2225 AlterReplicaLogDirsRequest v2
-    array(Int32, NULL, 152, 6), End, // 2229 DescribeLogDirsRequest v0
-    tags(0, 0), array(Compact, NULL, 184, 3), tags(0, 0), End, // 2231 DescribeLogDirsRequest v2
-    unread(Int16, NOT_NULL), fixed_array(Int32, NOT_NULL, 21), End, // 2235 DescribeLogDirsResponse/Results/Topics
-    int16(ErrorCode), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 2235, 6), End, // 2238 DescribeLogDirsResponse/Results
-    int32(ThrottleTime), array(Int32, NOT_NULL, 2238, 8), End, // 2242 DescribeLogDirsResponse v0
-    skip(21), tags(0, 0), End, // 2245 DescribeLogDirsResponse/Results/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2245, 22), tags(0, 0), End, // 2248 DescribeLogDirsResponse/Results/Topics
-    int16(ErrorCode), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2248, 3), tags(0, 0), End, // 2252 DescribeLogDirsResponse/Results
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 2252, 5), tags(0, 0), End, // 2257 DescribeLogDirsResponse v2
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 2252, 5), tags(0, 0), End, // 2262 DescribeLogDirsResponse v3
-    int16(ErrorCode), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2248, 3), skip(16), tags(0, 0), End, // 2268 DescribeLogDirsResponse/Results
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 2268, 21), tags(0, 0), End, // 2274 DescribeLogDirsResponse v4
-    int16(ErrorCode), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2248, 3), skip(17), tags(0, 0), End, // 2280 DescribeLogDirsResponse/Results
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 2280, 22), tags(0, 0), End, // 2286 DescribeLogDirsResponse v5
-    unread(Int32, NOT_NULL), End, // 2292 SaslAuthenticateRequest v0
-    tags(0, 0), unread(Compact, NOT_NULL), tags(0, 0), End, // 2294 SaslAuthenticateRequest v2
-    int16(ErrorCode), unread(Int16, NULL), unread(Int32, NOT_NULL), End, // 2298 SaslAuthenticateResponse v0
-    int16(ErrorCode), unread(Int16, NULL), unread(Int32, NOT_NULL), skip(8), End, // 2302 SaslAuthenticateResponse v1
-    tags(0, 0), int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), skip(8), tags(0, 0), End, // 2307 SaslAuthenticateResponse v2
-    fixed_array(Int32, NOT_NULL, 4), End, // 2314 CreatePartitionsRequest/Topics/Assignments
-    unread(Int16, NOT_NULL), skip(4), array(Int32, NULL, 2314, 4), End, // 2316 CreatePartitionsRequest/Topics
-    array(Int32, NOT_NULL, 2316, 10), int32(Wait), skip(1), End, // 2320 CreatePartitionsRequest v0
-    fixed_array(Compact, NOT_NULL, 4), tags(0, 0), End, // 2324 CreatePartitionsRequest/Topics/Assignments
-    unread(Compact, NOT_NULL), skip(4), array(Compact, NULL, 2324, 2), tags(0, 0), End, // 2327 CreatePartitionsRequest/Topics
-    tags(0, 0), array(Compact, NOT_NULL, 2327, 7), int32(Wait), skip(1), tags(0, 0), End, // 2332 CreatePartitionsRequest v2
-    array(Int32, NOT_NULL, 1280, 4), skip(8), End, // 2338 CreateDelegationTokenRequest v0
-    tags(0, 0), array(Compact, NOT_NULL, 1166, 3), skip(8), tags(0, 0), End, // 2341 CreateDelegationTokenRequest v2
-    tags(0, 0), unread(Compact, NULL), unread(Compact, NULL), array(Compact, NOT_NULL, 1166, 3), skip(8), tags(0, 0), End, // 2346 CreateDelegationTokenRequest v3
-    int16(ErrorCode), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(24), unread(Int16, NOT_NULL), unread(Int32, NOT_NULL), int32(ThrottleTime), End, // 2353 CreateDelegationTokenResponse v0
-    tags(0, 0), int16(ErrorCode), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(24), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), int32(ThrottleTime), tags(0, 0), End, // 2361 CreateDelegationTokenResponse v2
-    tags(0, 0), int16(ErrorCode), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(24), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), int32(ThrottleTime), tags(0, 0), End, // 2371 CreateDelegationTokenResponse v3
-    unread(Int32, NOT_NULL), skip(8), End, // 2383 RenewDelegationTokenRequest v0
-    tags(0, 0), unread(Compact, NOT_NULL), skip(8), tags(0, 0), End, // 2386 RenewDelegationTokenRequest v2
-    int16(ErrorCode), skip(8), int32(ThrottleTime), End, // 2391 RenewDelegationTokenResponse v0
-    tags(0, 0), int16(ErrorCode), skip(8), int32(ThrottleTime), tags(0, 0), End, // 2395 RenewDelegationTokenResponse v2
-    array(Int32, NULL, 1280, 4), End, // 2401 DescribeDelegationTokenRequest v0
-    tags(0, 0), array(Compact, NULL, 1166, 3), tags(0, 0), End, // 2403 DescribeDelegationTokenRequest v2
-    unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(24), unread(Int16, NOT_NULL), unread(Int32, NOT_NULL), array(Int32, NOT_NULL, 1280, 4), End, // 2407 DescribeDelegationTokenResponse/Tokens
-    int16(ErrorCode), array(Int32, NOT_NULL, 2407, 38), int32(ThrottleTime), End, // 2414 DescribeDelegationTokenResponse v0
-    unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(24), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1166, 3), tags(0, 0), End, // 2418 DescribeDelegationTokenResponse/Tokens
-    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 2418, 30), int32(ThrottleTime), tags(0, 0), End, // 2426 DescribeDelegationTokenResponse v2
-    unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(24), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1166, 3), tags(0, 0), End, // 2432 DescribeDelegationTokenResponse/Tokens
-    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 2432, 32), int32(ThrottleTime), tags(0, 0), End, // 2442 DescribeDelegationTokenResponse v3
-    array(Int32, NULL, 152, 6), int32(Wait), End, // 2448 ElectLeadersRequest v0
-    skip(1), array(Int32, NULL, 152, 6), int32(Wait), End, // 2451 ElectLeadersRequest v1
-    tags(0, 0), skip(1), array(Compact, NULL, 184, 3), int32(Wait), tags(0, 0), End, // 2455 ElectLeadersRequest v2
-    skip(4), int16(ErrorCode), unread(Int16, NULL), End, // 2461 ElectLeadersResponse/ReplicaElectionResults/PartitionResult
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 2461, 8), End, // 2465 ElectLeadersResponse/ReplicaElectionResults
-    int32(ThrottleTime), array(Int32, NOT_NULL, 2465, 6), End, // 2468 ElectLeadersResponse v0
-    int32(ThrottleTime), int16(ErrorCode), array(Int32, NOT_NULL, 2465, 6), End, // 2471 ElectLeadersResponse v1
-    skip(4), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 2475 ElectLeadersResponse/ReplicaElectionResults/PartitionResult
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2475, 8), tags(0, 0), End, // 2480 ElectLeadersResponse/ReplicaElectionResults
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 2480, 3), tags(0, 0), End, // 2484 ElectLeadersResponse v2
-    unread(Int16, NOT_NULL), skip(1), unread(Int16, NULL), End, // 2490 IncrementalAlterConfigsRequest/Resources/Configs
-    skip(1), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 2490, 5), End, // 2494 IncrementalAlterConfigsRequest/Resources
-    array(Int32, NOT_NULL, 2494, 7), skip(1), End, // 2498 IncrementalAlterConfigsRequest v0
-    unread(Compact, NOT_NULL), skip(1), unread(Compact, NULL), tags(0, 0), End, // 2501 IncrementalAlterConfigsRequest/Resources/Configs
-    skip(1), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2501, 4), tags(0, 0), End, // 2506 IncrementalAlterConfigsRequest/Resources
-    tags(0, 0), array(Compact, NOT_NULL, 2506, 4), skip(1), tags(0, 0), End, // 2511 IncrementalAlterConfigsRequest v1
-    skip(4), fixed_array(Compact, NULL, 4), tags(0, 0), End, // 2516 AlterPartitionReassignmentsRequest/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2516, 6), tags(0, 0), End, // 2520 AlterPartitionReassignmentsRequest/Topics
-    tags(0, 0), int32(Wait), array(Compact, NOT_NULL, 2520, 3), tags(0, 0), End, // 2524 AlterPartitionReassignmentsRequest v0
-    tags(0, 0), int32(Wait), skip(1), array(Compact, NOT_NULL, 2520, 3), tags(0, 0), End, // 2529 AlterPartitionReassignmentsRequest v1
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 2480, 3), tags(0, 0), End, // 2535 AlterPartitionReassignmentsResponse v0
-    tags(0, 0), int32(ThrottleTime), skip(1), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 2480, 3), tags(0, 0), End, // 2542 AlterPartitionReassignmentsResponse v1
-    tags(0, 0), int32(Wait), array(Compact, NULL, 184, 3), tags(0, 0), End, // 2550 ListPartitionReassignmentsRequest v0
-    skip(4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), tags(0, 0), End, // 2555 ListPartitionReassignmentsResponse/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2555, 8), tags(0, 0), End, // 2561 ListPartitionReassignmentsResponse/Topics
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 2561, 3), tags(0, 0), End, // 2565 ListPartitionReassignmentsResponse v0
-    int16(ErrorCode), int32(ThrottleTime), array(Int32, NOT_NULL, 957, 6), End, // 2572 OffsetDeleteResponse v0
-    array(Int32, NOT_NULL, 2490, 5), skip(1), End, // 2576 DescribeClientQuotasRequest v0
-    tags(0, 0), array(Compact, NOT_NULL, 2501, 4), skip(1), tags(0, 0), End, // 2579 DescribeClientQuotasRequest v1
-    unread(Int16, NOT_NULL), skip(8), End, // 2584 DescribeClientQuotasResponse/Entries/Values
-    array(Int32, NOT_NULL, 1283, 4), array(Int32, NOT_NULL, 2584, 10), End, // 2587 DescribeClientQuotasResponse/Entries
-    int32(ThrottleTime), int16(ErrorCode), unread(Int16, NULL), array(Int32, NULL, 2587, 8), End, // 2590 DescribeClientQuotasResponse v0
-    unread(Compact, NOT_NULL), skip(8), tags(0, 0), End, // 2595 DescribeClientQuotasResponse/Entries/Values
-    array(Compact, NOT_NULL, 1289, 3), array(Compact, NOT_NULL, 2595, 10), tags(0, 0), End, // 2599 DescribeClientQuotasResponse/Entries
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NULL, 2599, 3), tags(0, 0), End, // 2603 DescribeClientQuotasResponse v1
-    unread(Int16, NOT_NULL), skip(9), End, // 2610 AlterClientQuotasRequest/Entries/Ops
-    array(Int32, NOT_NULL, 1283, 4), array(Int32, NOT_NULL, 2610, 11), End, // 2613 AlterClientQuotasRequest/Entries
-    array(Int32, NOT_NULL, 2613, 8), skip(1), End, // 2616 AlterClientQuotasRequest v0
-    unread(Compact, NOT_NULL), skip(9), tags(0, 0), End, // 2619 AlterClientQuotasRequest/Entries/Ops
-    array(Compact, NOT_NULL, 1289, 3), array(Compact, NOT_NULL, 2619, 11), tags(0, 0), End, // 2623 AlterClientQuotasRequest/Entries
-    tags(0, 0), array(Compact, NOT_NULL, 2623, 3), skip(1), tags(0, 0), End, // 2627 AlterClientQuotasRequest v1
-    int16(ErrorCode), unread(Int16, NULL), array(Int32, NOT_NULL, 1283, 4), End, // 2632 AlterClientQuotasResponse/Entries
-    int32(ThrottleTime), array(Int32, NOT_NULL, 2632, 8), End, // 2636 AlterClientQuotasResponse v0
-    int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 1289, 3), tags(0, 0), End, // 2639 AlterClientQuotasResponse/Entries
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 2639, 5), tags(0, 0), End, // 2644 AlterClientQuotasResponse v1
-    tags(0, 0), array(Compact, NULL, 399, 2), tags(0, 0), End, // 2649 DescribeUserScramCredentialsRequest v0
-    skip(5), tags(0, 0), End, // 2653 DescribeUserScramCredentialsResponse/Results/CredentialInfos
-    unread(Compact, NOT_NULL), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 2653, 6), tags(0, 0), End, // 2656 DescribeUserScramCredentialsResponse/Results
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 2656, 6), tags(0, 0), End, // 2662 DescribeUserScramCredentialsResponse v0
-    unread(Compact, NOT_NULL), skip(1), tags(0, 0), End, // 2669 AlterUserScramCredentialsRequest/Deletions
-    unread(Compact, NOT_NULL), skip(5), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), tags(0, 0), End, // 2673 AlterUserScramCredentialsRequest/Upsertions
-    tags(0, 0), array(Compact, NOT_NULL, 2669, 3), array(Compact, NOT_NULL, 2673, 9), tags(0, 0), End, // 2679 AlterUserScramCredentialsRequest v0
-    skip(24), tags(0, 0), End, // 2684 VoteRequest/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2684, 25), tags(0, 0), End, // 2687 VoteRequest/Topics
-    tags(0, 0), unread(Compact, NULL), array(Compact, NOT_NULL, 2687, 3), tags(0, 0), End, // 2691 VoteRequest v0
-    skip(56), tags(0, 0), End, // 2696 VoteRequest/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2696, 57), tags(0, 0), End, // 2699 VoteRequest/Topics
-    tags(0, 0), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 2699, 3), tags(0, 0), End, // 2703 VoteRequest v1
-    skip(57), tags(0, 0), End, // 2709 VoteRequest/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2709, 58), tags(0, 0), End, // 2712 VoteRequest/Topics
-    tags(0, 0), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 2712, 3), tags(0, 0), End, // 2716 VoteRequest v2
-    skip(4), int16(ErrorCode), skip(9), tags(0, 0), End, // 2722 VoteResponse/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2722, 16), tags(0, 0), End, // 2727 VoteResponse/Topics
-    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 2727, 3), tags(0, 0), End, // 2731 VoteResponse v0
-    unread(Int16, NULL), array(Int32, NOT_NULL, 322, 6), End, // 2736 BeginQuorumEpochRequest v0
-    skip(28), tags(0, 0), End, // 2739 BeginQuorumEpochRequest/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2739, 29), tags(0, 0), End, // 2742 BeginQuorumEpochRequest/Topics
-    tags(0, 0), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 2742, 3), array(Compact, NOT_NULL, 1960, 5), tags(0, 0), End, // 2746 BeginQuorumEpochRequest v1
-    int16(ErrorCode), array(Int32, NOT_NULL, 45, 6), End, // 2753 BeginQuorumEpochResponse v0
-    skip(4), int16(ErrorCode), skip(8), tags(0, 0), End, // 2756 BeginQuorumEpochResponse/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2756, 15), tags(0, 0), End, // 2761 BeginQuorumEpochResponse/Topics
-    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 2761, 3), tags(0, 0), End, // 2765 BeginQuorumEpochResponse v1
-    skip(12), fixed_array(Int32, NOT_NULL, 4), End, // 2770 EndQuorumEpochRequest/Topics/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 2770, 16), End, // 2773 EndQuorumEpochRequest/Topics
-    unread(Int16, NULL), array(Int32, NOT_NULL, 2773, 6), End, // 2776 EndQuorumEpochRequest v0
-    skip(20), tags(0, 0), End, // 2779 EndQuorumEpochRequest/Topics/Partitions/PreferredCandidates
-    skip(12), array(Compact, NOT_NULL, 2779, 21), tags(0, 0), End, // 2782 EndQuorumEpochRequest/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2782, 14), tags(0, 0), End, // 2786 EndQuorumEpochRequest/Topics
-    tags(0, 0), unread(Compact, NULL), array(Compact, NOT_NULL, 2786, 3), array(Compact, NOT_NULL, 1960, 5), tags(0, 0), End, // 2790 EndQuorumEpochRequest v1
-    skip(4), tags(0, 0), End, // 2796 DescribeQuorumRequest/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2796, 5), tags(0, 0), End, // 2799 DescribeQuorumRequest/Topics
-    tags(0, 0), array(Compact, NOT_NULL, 2799, 3), tags(0, 0), End, // 2803 DescribeQuorumRequest v0
-    skip(4), int16(ErrorCode), skip(16), array(Compact, NOT_NULL, 1691, 13), array(Compact, NOT_NULL, 1691, 13), tags(0, 0), End, // 2807 DescribeQuorumResponse/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2807, 25), tags(0, 0), End, // 2814 DescribeQuorumResponse/Topics
-    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 2814, 3), tags(0, 0), End, // 2818 DescribeQuorumResponse v0
-    skip(4), int16(ErrorCode), skip(16), array(Compact, NOT_NULL, 2739, 29), array(Compact, NOT_NULL, 2739, 29), tags(0, 0), End, // 2823 DescribeQuorumResponse/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2823, 25), tags(0, 0), End, // 2830 DescribeQuorumResponse/Topics
-    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 2830, 3), tags(0, 0), End, // 2834 DescribeQuorumResponse v1
-    skip(44), tags(0, 0), End, // 2839 DescribeQuorumResponse/Topics/Partitions/CurrentVoters
-    skip(4), int16(ErrorCode), unread(Compact, NULL), skip(16), array(Compact, NOT_NULL, 2839, 45), array(Compact, NOT_NULL, 2839, 45), tags(0, 0), End, // 2842 DescribeQuorumResponse/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2842, 26), tags(0, 0), End, // 2850 DescribeQuorumResponse/Topics
-    skip(4), array(Compact, NOT_NULL, 1960, 5), tags(0, 0), End, // 2854 DescribeQuorumResponse/Nodes
-    tags(0, 0), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 2850, 3), array(Compact, NOT_NULL, 2854, 6), tags(0, 0), End, // 2858 DescribeQuorumResponse v2
-    skip(8), fixed_array(Compact, NOT_NULL, 4), skip(4), tags(0, 0), End, // 2865 AlterPartitionRequest/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2865, 14), tags(0, 0), End, // 2870 AlterPartitionRequest/Topics
-    tags(0, 0), skip(12), array(Compact, NOT_NULL, 2870, 3), tags(0, 0), End, // 2874 AlterPartitionRequest v0
-    skip(8), fixed_array(Compact, NOT_NULL, 4), skip(5), tags(0, 0), End, // 2879 AlterPartitionRequest/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2879, 15), tags(0, 0), End, // 2884 AlterPartitionRequest/Topics
-    tags(0, 0), skip(12), array(Compact, NOT_NULL, 2884, 3), tags(0, 0), End, // 2888 AlterPartitionRequest v1
-    skip(16), array(Compact, NOT_NULL, 2879, 15), tags(0, 0), End, // 2893 AlterPartitionRequest/Topics
-    tags(0, 0), skip(12), array(Compact, NOT_NULL, 2893, 18), tags(0, 0), End, // 2897 AlterPartitionRequest v2
-    skip(8), array(Compact, NOT_NULL, 1691, 13), skip(5), tags(0, 0), End, // 2902 AlterPartitionRequest/Topics/Partitions
-    skip(16), array(Compact, NOT_NULL, 2902, 15), tags(0, 0), End, // 2907 AlterPartitionRequest/Topics
-    tags(0, 0), skip(12), array(Compact, NOT_NULL, 2907, 18), tags(0, 0), End, // 2911 AlterPartitionRequest v3
-    skip(4), int16(ErrorCode), skip(8), fixed_array(Compact, NOT_NULL, 4), skip(4), tags(0, 0), End, // 2916 AlterPartitionResponse/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2916, 20), tags(0, 0), End, // 2923 AlterPartitionResponse/Topics
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 2923, 3), tags(0, 0), End, // 2927 AlterPartitionResponse v0
-    skip(4), int16(ErrorCode), skip(8), fixed_array(Compact, NOT_NULL, 4), skip(5), tags(0, 0), End, // 2933 AlterPartitionResponse/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2933, 21), tags(0, 0), End, // 2940 AlterPartitionResponse/Topics
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 2940, 3), tags(0, 0), End, // 2944 AlterPartitionResponse v1
-    skip(16), array(Compact, NOT_NULL, 2933, 21), tags(0, 0), End, // 2950 AlterPartitionResponse/Topics
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 2950, 18), tags(0, 0), End, // 2954 AlterPartitionResponse v2
-    unread(Compact, NOT_NULL), skip(3), tags(0, 0), End, // 2960 UpdateFeaturesRequest/FeatureUpdates
-    tags(0, 0), int32(Wait), array(Compact, NOT_NULL, 2960, 5), tags(0, 0), End, // 2964 UpdateFeaturesRequest v0
-    tags(0, 0), int32(Wait), array(Compact, NOT_NULL, 2960, 5), skip(1), tags(0, 0), End, // 2969 UpdateFeaturesRequest v1
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 1667, 5), tags(0, 0), End, // 2975 UpdateFeaturesResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 2982 UpdateFeaturesResponse v2
-    tags(0, 0), unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), tags(0, 0), End, // 2988 EnvelopeRequest v0
-    tags(0, 0), unread(Compact, NULL), int16(ErrorCode), tags(0, 0), End, // 2994 EnvelopeResponse v0
-    skip(20), tags(0, 0), skip(8), tags(0, 0), End, // 2999 FetchSnapshotRequest/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2999, 30), tags(0, 0), End, // 3004 FetchSnapshotRequest/Topics
-    tags(0, 0), skip(8), array(Compact, NOT_NULL, 3004, 3), tags(0, 0), End, // 3008 FetchSnapshotRequest v0
-    skip(4), int16(ErrorCode), skip(12), tags(0, 0), skip(16), unread(Compact, NOT_NULL), tags(0, 0), End, // 3013 FetchSnapshotResponse/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3013, 37), tags(0, 0), End, // 3021 FetchSnapshotResponse/Topics
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 3021, 3), tags(0, 0), End, // 3025 FetchSnapshotResponse v0
-    tags(0, 0), skip(1), tags(0, 0), End, // 3031 DescribeClusterRequest v0
-    tags(0, 0), skip(2), tags(0, 0), End, // 3035 DescribeClusterRequest v1
-    tags(0, 0), skip(3), tags(0, 0), End, // 3039 DescribeClusterRequest v2
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), skip(4), array(Compact, NOT_NULL, 104, 11), skip(4), tags(0, 0), End, // 3043 DescribeClusterResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), skip(1), unread(Compact, NOT_NULL), skip(4), array(Compact, NOT_NULL, 104, 11), skip(4), tags(0, 0), End, // 3053 DescribeClusterResponse v1
-    int32(NodeId), bytes(Host, Compact, NOT_NULL), int32(Port), unread(Compact, NULL), skip(1), tags(0, 0), End, // 3064 DescribeClusterResponse/Brokers
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), skip(1), unread(Compact, NOT_NULL), skip(4), array(Compact, NOT_NULL, 3064, 12), skip(4), tags(0, 0), End, // 3071 DescribeClusterResponse v2
-    tags(0, 0), array(Compact, NOT_NULL, 184, 3), tags(0, 0), End, // 3082 DescribeProducersRequest v0
-    skip(36), tags(0, 0), End, // 3086 DescribeProducersResponse/Topics/Partitions/ActiveProducers
-    skip(4), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 3086, 37), tags(0, 0), End, // 3089 DescribeProducersResponse/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3089, 9), tags(0, 0), End, // 3095 DescribeProducersResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3095, 3), tags(0, 0), End, // 3099 DescribeProducersResponse v0
-    unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(4), tags(0, 0), End, // 3104 BrokerRegistrationRequest/Listeners
-    tags(0, 0), skip(4), unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 3104, 7), array(Compact, NOT_NULL, 873, 6), unread(Compact, NULL), tags(0, 0), End, // 3109 BrokerRegistrationRequest v0
-    tags(0, 0), skip(4), unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 3104, 7), array(Compact, NOT_NULL, 873, 6), unread(Compact, NULL), skip(1), tags(0, 0), End, // 3118 BrokerRegistrationRequest v1
-    tags(0, 0), skip(4), unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 3104, 7), array(Compact, NOT_NULL, 873, 6), unread(Compact, NULL), skip(1), fixed_array(Compact, NOT_NULL, 16), tags(0, 0), End, // 3128 BrokerRegistrationRequest v2
-    tags(0, 0), skip(4), unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 3104, 7), array(Compact, NOT_NULL, 873, 6), unread(Compact, NULL), skip(1), fixed_array(Compact, NOT_NULL, 16), skip(8), tags(0, 0), End, // 3139 BrokerRegistrationRequest v3
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(8), tags(0, 0), End, // 3151 BrokerRegistrationResponse v0
-    tags(0, 0), skip(22), tags(0, 0), End, // 3157 BrokerHeartbeatRequest v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(3), tags(0, 0), End, // 3161 BrokerHeartbeatResponse v0
-    tags(0, 0), skip(4), tags(0, 0), End, // 3167 UnregisterBrokerRequest v0
-    int16(ErrorCode), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(22), array(Compact, NOT_NULL, 184, 3), tags(0, 0), End, // 3171 DescribeTransactionsResponse/TransactionStates
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3171, 28), tags(0, 0), End, // 3178 DescribeTransactionsResponse v0
-    tags(0, 0), array(Compact, NOT_NULL, 1101, 1), fixed_array(Compact, NOT_NULL, 8), tags(0, 0), End, // 3183 ListTransactionsRequest v0
-    tags(0, 0), array(Compact, NOT_NULL, 1101, 1), fixed_array(Compact, NOT_NULL, 8), skip(8), tags(0, 0), End, // 3188 ListTransactionsRequest v1
-    tags(0, 0), array(Compact, NOT_NULL, 1101, 1), fixed_array(Compact, NOT_NULL, 8), skip(8), unread(Compact, NULL), tags(0, 0), End, // 3194 ListTransactionsRequest v2
-    unread(Compact, NOT_NULL), skip(8), unread(Compact, NOT_NULL), tags(0, 0), End, // 3201 ListTransactionsResponse/TransactionStates
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 1101, 1), array(Compact, NOT_NULL, 3201, 11), tags(0, 0), End, // 3206 ListTransactionsResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(12), tags(0, 0), End, // 3213 AllocateProducerIdsResponse v0
-    tags(0, 0), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(4), unread(Compact, NULL), unread(Compact, NULL), skip(4), array(Compact, NULL, 1101, 1), unread(Compact, NULL), array(Compact, NULL, 201, 18), tags(0, 0), End, // 3219 ConsumerGroupHeartbeatRequest v0
-    tags(0, 0), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(4), unread(Compact, NULL), unread(Compact, NULL), skip(4), array(Compact, NULL, 1101, 1), unread(Compact, NULL), unread(Compact, NULL), array(Compact, NULL, 201, 18), tags(0, 0), End, // 3231 ConsumerGroupHeartbeatRequest v1
-    array(Compact, NOT_NULL, 201, 18), tags(0, 0), End, // 3244 ConsumerGroupHeartbeatResponse/Assignment
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), unread(Compact, NULL), skip(8), nullable_struct(3244), tags(0, 0), End, // 3247 ConsumerGroupHeartbeatResponse v0
-    skip(16), unread(Compact, NOT_NULL), fixed_array(Compact, NOT_NULL, 4), tags(0, 0), End, // 3256 ConsumerGroupDescribeResponse/Groups/Members/Assignment/TopicPartitions
-    unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NULL), skip(4), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1101, 1), unread(Compact, NULL), array(Compact, NOT_NULL, 3256, 19), tags(0, 0), array(Compact, NOT_NULL, 3256, 19), tags(0, 0), tags(0, 0), End, // 3261 ConsumerGroupDescribeResponse/Groups/Members
-    int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(8), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3261, 16), skip(4), tags(0, 0), End, // 3275 ConsumerGroupDescribeResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3275, 20), tags(0, 0), End, // 3285 ConsumerGroupDescribeResponse v0
-    unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NULL), skip(4), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1101, 1), unread(Compact, NULL), array(Compact, NOT_NULL, 3256, 19), tags(0, 0), array(Compact, NOT_NULL, 3256, 19), tags(0, 0), skip(1), tags(0, 0), End, // 3290 ConsumerGroupDescribeResponse/Groups/Members
-    int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(8), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3290, 17), skip(4), tags(0, 0), End, // 3305 ConsumerGroupDescribeResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3305, 20), tags(0, 0), End, // 3315 ConsumerGroupDescribeResponse v1
-    tags(0, 0), skip(21), array(Compact, NOT_NULL, 3104, 7), array(Compact, NOT_NULL, 873, 6), tags(0, 0), End, // 3320 ControllerRegistrationRequest v0
-    tags(0, 0), skip(16), tags(0, 0), End, // 3326 GetTelemetrySubscriptionsRequest v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(20), fixed_array(Compact, NOT_NULL, 1), skip(9), array(Compact, NOT_NULL, 1101, 1), tags(0, 0), End, // 3330 GetTelemetrySubscriptionsResponse v0
-    tags(0, 0), skip(22), unread(Compact, NOT_NULL), tags(0, 0), End, // 3339 PushTelemetryRequest v0
-    skip(16), array(Compact, NOT_NULL, 2796, 5), tags(0, 0), End, // 3344 AssignReplicasToDirsRequest/Directories/Topics
-    skip(16), array(Compact, NOT_NULL, 3344, 18), tags(0, 0), End, // 3348 AssignReplicasToDirsRequest/Directories
-    tags(0, 0), skip(12), array(Compact, NOT_NULL, 3348, 18), tags(0, 0), End, // 3352 AssignReplicasToDirsRequest v0
-    skip(16), array(Compact, NOT_NULL, 715, 18), tags(0, 0), End, // 3357 AssignReplicasToDirsResponse/Directories
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 3357, 18), tags(0, 0), End, // 3361 AssignReplicasToDirsResponse v0
-    tags(0, 0), fixed_array(Compact, NOT_NULL, 1), tags(0, 0), End, // 3367 ListConfigResourcesRequest v1
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 399, 2), tags(0, 0), End, // 3371 ListConfigResourcesResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 2669, 3), tags(0, 0), End, // 3377 ListConfigResourcesResponse v1
-    tags(0, 0), array(Compact, NOT_NULL, 399, 2), skip(4), nullable_struct(873), tags(0, 0), End, // 3383 DescribeTopicPartitionsRequest v0
-    int16(ErrorCode), skip(12), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NULL, 4), fixed_array(Compact, NULL, 4), fixed_array(Compact, NOT_NULL, 4), tags(0, 0), End, // 3389 DescribeTopicPartitionsResponse/Topics/Partitions
-    int16(ErrorCode), unread(Compact, NULL), skip(17), array(Compact, NOT_NULL, 3389, 20), skip(4), tags(0, 0), End, // 3398 DescribeTopicPartitionsResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3398, 26), nullable_struct(873), tags(0, 0), End, // 3405 DescribeTopicPartitionsResponse v0
-    tags(0, 0), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(4), unread(Compact, NULL), array(Compact, NULL, 1101, 1), tags(0, 0), End, // 3411 ShareGroupHeartbeatRequest v0
-    unread(Compact, NOT_NULL), unread(Compact, NULL), skip(4), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1101, 1), array(Compact, NOT_NULL, 3256, 19), tags(0, 0), tags(0, 0), End, // 3419 ShareGroupDescribeResponse/Groups/Members
-    int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(8), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3419, 12), skip(4), tags(0, 0), End, // 3429 ShareGroupDescribeResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3429, 20), tags(0, 0), End, // 3439 ShareGroupDescribeResponse v0
-    skip(16), fixed_array(Compact, NOT_NULL, 1), tags(0, 0), End, // 3444 ShareFetchRequest/Topics/Partitions/AcknowledgementBatches
-    skip(8), array(Compact, NOT_NULL, 3444, 18), tags(0, 0), End, // 3448 ShareFetchRequest/Topics/Partitions
-    skip(16), array(Compact, NOT_NULL, 3448, 10), tags(0, 0), End, // 3452 ShareFetchRequest/Topics
-    tags(0, 0), unread(Compact, NULL), unread(Compact, NULL), skip(4), int32(Wait), skip(8), array(Compact, NOT_NULL, 3452, 18), array(Compact, NOT_NULL, 201, 18), tags(0, 0), End, // 3456 ShareFetchRequest v0
-    skip(4), array(Compact, NOT_NULL, 3444, 18), tags(0, 0), End, // 3466 ShareFetchRequest/Topics/Partitions
-    skip(16), array(Compact, NOT_NULL, 3466, 6), tags(0, 0), End, // 3470 ShareFetchRequest/Topics
-    tags(0, 0), unread(Compact, NULL), unread(Compact, NULL), skip(4), int32(Wait), skip(16), array(Compact, NOT_NULL, 3470, 18), array(Compact, NOT_NULL, 201, 18), tags(0, 0), End, // 3474 ShareFetchRequest v1
-    tags(0, 0), unread(Compact, NULL), unread(Compact, NULL), skip(4), int32(Wait), skip(18), array(Compact, NOT_NULL, 3470, 18), array(Compact, NOT_NULL, 201, 18), tags(0, 0), End, // 3484 ShareFetchRequest v2
-    skip(18), tags(0, 0), End, // 3494 ShareFetchResponse/Responses/Partitions/AcquiredRecords
-    skip(4), int16(ErrorCode), unread(Compact, NULL), int16(ErrorCode), unread(Compact, NULL), skip(8), tags(0, 0), unread(Compact, NULL), array(Compact, NOT_NULL, 3494, 19), tags(0, 0), End, // 3497 ShareFetchResponse/Responses/Partitions
-    skip(16), array(Compact, NOT_NULL, 3497, 22), tags(0, 0), End, // 3508 ShareFetchResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 3508, 18), array(Compact, NOT_NULL, 104, 11), tags(0, 0), End, // 3512 ShareFetchResponse v0
-    skip(4), int16(ErrorCode), unread(Compact, NULL), int16(ErrorCode), unread(Compact, NULL), skip(8), tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3494, 19), tags(0, 0), End, // 3520 ShareFetchResponse/Responses/Partitions
-    skip(16), array(Compact, NOT_NULL, 3520, 22), tags(0, 0), End, // 3531 ShareFetchResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 3531, 18), array(Compact, NOT_NULL, 104, 11), tags(0, 0), End, // 3535 ShareFetchResponse v1
-    tags(0, 0), unread(Compact, NULL), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 3470, 18), tags(0, 0), End, // 3544 ShareAcknowledgeRequest v0
-    tags(0, 0), unread(Compact, NULL), unread(Compact, NULL), skip(5), array(Compact, NOT_NULL, 3470, 18), tags(0, 0), End, // 3551 ShareAcknowledgeRequest v2
-    skip(4), int16(ErrorCode), unread(Compact, NULL), skip(8), tags(0, 0), tags(0, 0), End, // 3558 ShareAcknowledgeResponse/Responses/Partitions
-    skip(16), array(Compact, NOT_NULL, 3558, 17), tags(0, 0), End, // 3565 ShareAcknowledgeResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 3565, 18), array(Compact, NOT_NULL, 104, 11), tags(0, 0), End, // 3569 ShareAcknowledgeResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 3565, 18), array(Compact, NOT_NULL, 104, 11), tags(0, 0), End, // 3577 ShareAcknowledgeResponse v2
-    tags(0, 0), unread(Compact, NULL), int32(Wait), skip(20), array(Compact, NOT_NULL, 1960, 5), tags(0, 0), End, // 3586 AddRaftVoterRequest v0
-    tags(0, 0), unread(Compact, NULL), int32(Wait), skip(20), array(Compact, NOT_NULL, 1960, 5), skip(1), tags(0, 0), End, // 3593 AddRaftVoterRequest v1
-    tags(0, 0), unread(Compact, NULL), skip(20), tags(0, 0), End, // 3601 RemoveRaftVoterRequest v0
-    tags(0, 0), unread(Compact, NULL), skip(24), array(Compact, NOT_NULL, 1960, 5), skip(4), tags(0, 0), tags(0, 0), End, // 3606 UpdateRaftVoterRequest v0
-    skip(16), array(Compact, NOT_NULL, 279, 17), tags(0, 0), End, // 3614 InitializeShareGroupStateRequest/Topics
-    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3614, 18), tags(0, 0), End, // 3618 InitializeShareGroupStateRequest v0
-    skip(16), array(Compact, NOT_NULL, 2475, 8), tags(0, 0), End, // 3623 InitializeShareGroupStateResponse/Results
-    tags(0, 0), array(Compact, NOT_NULL, 3623, 18), tags(0, 0), End, // 3627 InitializeShareGroupStateResponse v0
-    skip(8), tags(0, 0), End, // 3631 ReadShareGroupStateRequest/Topics/Partitions
-    skip(16), array(Compact, NOT_NULL, 3631, 9), tags(0, 0), End, // 3634 ReadShareGroupStateRequest/Topics
-    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3634, 18), tags(0, 0), End, // 3638 ReadShareGroupStateRequest v0
-    skip(19), tags(0, 0), End, // 3643 ReadShareGroupStateResponse/Results/Partitions/StateBatches
-    skip(4), int16(ErrorCode), unread(Compact, NULL), skip(12), array(Compact, NOT_NULL, 3643, 20), tags(0, 0), End, // 3646 ReadShareGroupStateResponse/Results/Partitions
-    skip(16), array(Compact, NOT_NULL, 3646, 21), tags(0, 0), End, // 3653 ReadShareGroupStateResponse/Results
-    tags(0, 0), array(Compact, NOT_NULL, 3653, 18), tags(0, 0), End, // 3657 ReadShareGroupStateResponse v0
-    skip(20), array(Compact, NOT_NULL, 3643, 20), tags(0, 0), End, // 3661 WriteShareGroupStateRequest/Topics/Partitions
-    skip(16), array(Compact, NOT_NULL, 3661, 22), tags(0, 0), End, // 3665 WriteShareGroupStateRequest/Topics
-    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3665, 18), tags(0, 0), End, // 3669 WriteShareGroupStateRequest v0
-    skip(24), array(Compact, NOT_NULL, 3643, 20), tags(0, 0), End, // 3674 WriteShareGroupStateRequest/Topics/Partitions
-    skip(16), array(Compact, NOT_NULL, 3674, 26), tags(0, 0), End, // 3678 WriteShareGroupStateRequest/Topics
-    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3678, 18), tags(0, 0), End, // 3682 WriteShareGroupStateRequest v1
-    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3344, 18), tags(0, 0), End, // 3687 DeleteShareGroupStateRequest v0
-    skip(4), int16(ErrorCode), unread(Compact, NULL), skip(16), tags(0, 0), End, // 3692 ReadShareGroupStateSummaryResponse/Results/Partitions
-    skip(16), array(Compact, NOT_NULL, 3692, 24), tags(0, 0), End, // 3698 ReadShareGroupStateSummaryResponse/Results
-    tags(0, 0), array(Compact, NOT_NULL, 3698, 18), tags(0, 0), End, // 3702 ReadShareGroupStateSummaryResponse v0
-    skip(4), int16(ErrorCode), unread(Compact, NULL), skip(20), tags(0, 0), End, // 3706 ReadShareGroupStateSummaryResponse/Results/Partitions
-    skip(16), array(Compact, NOT_NULL, 3706, 28), tags(0, 0), End, // 3712 ReadShareGroupStateSummaryResponse/Results
-    tags(0, 0), array(Compact, NOT_NULL, 3712, 18), tags(0, 0), End, // 3716 ReadShareGroupStateSummaryResponse v1
-    unread(Compact, NOT_NULL), skip(6), array(Compact, NOT_NULL, 1166, 3), tags(0, 0), End, // 3720 StreamsGroupHeartbeatRequest/Topology/Subtopologies/StateChangelogTopics
-    fixed_array(Compact, NOT_NULL, 2), fixed_array(Compact, NOT_NULL, 2), fixed_array(Compact, NOT_NULL, 2), tags(0, 0), End, // 3725 StreamsGroupHeartbeatRequest/Topology/Subtopologies/CopartitionGroups
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1101, 1), array(Compact, NOT_NULL, 1101, 1), array(Compact, NOT_NULL, 3720, 9), array(Compact, NOT_NULL, 1101, 1), array(Compact, NOT_NULL, 3720, 9), array(Compact, NOT_NULL, 3725, 4), tags(0, 0), End, // 3730 StreamsGroupHeartbeatRequest/Topology/Subtopologies
-    skip(4), array(Compact, NOT_NULL, 3730, 8), tags(0, 0), End, // 3739 StreamsGroupHeartbeatRequest/Topology
-    unread(Compact, NOT_NULL), skip(2), tags(0, 0), End, // 3743 StreamsGroupHeartbeatRequest/UserEndpoint
-    unread(Compact, NOT_NULL), skip(12), tags(0, 0), End, // 3747 StreamsGroupHeartbeatRequest/TaskOffsets
-    tags(0, 0), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(8), unread(Compact, NULL), unread(Compact, NULL), skip(4), nullable_struct(3739), array(Compact, NULL, 184, 3), array(Compact, NULL, 184, 3), array(Compact, NULL, 184, 3), unread(Compact, NULL), nullable_struct(3743), array(Compact, NULL, 1166, 3), array(Compact, NULL, 3747, 14), array(Compact, NULL, 3747, 14), skip(1), tags(0, 0), End, // 3751 StreamsGroupHeartbeatRequest v0
-    skip(1), unread(Compact, NOT_NULL), tags(0, 0), End, // 3770 StreamsGroupHeartbeatResponse/Status
-    unread(Compact, NOT_NULL), skip(2), tags(0, 0), array(Compact, NOT_NULL, 184, 3), array(Compact, NOT_NULL, 184, 3), tags(0, 0), End, // 3774 StreamsGroupHeartbeatResponse/PartitionsByUserEndpoint
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), skip(16), array(Compact, NULL, 3770, 3), array(Compact, NULL, 184, 3), array(Compact, NULL, 184, 3), array(Compact, NULL, 184, 3), skip(4), array(Compact, NULL, 3774, 7), tags(0, 0), End, // 3781 StreamsGroupHeartbeatResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), skip(20), array(Compact, NULL, 3770, 3), array(Compact, NULL, 184, 3), array(Compact, NULL, 184, 3), array(Compact, NULL, 184, 3), skip(5), array(Compact, NULL, 3774, 7), tags(0, 0), End, // 3795 StreamsGroupHeartbeatResponse v1
-    tags(0, 0), array(Compact, NOT_NULL, 1101, 1), skip(2), tags(0, 0), End, // 3809 StreamsGroupDescribeRequest v1
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1101, 1), array(Compact, NOT_NULL, 1101, 1), array(Compact, NOT_NULL, 3720, 9), array(Compact, NOT_NULL, 3720, 9), tags(0, 0), End, // 3814 StreamsGroupDescribeResponse/Groups/Topology/Subtopologies
-    skip(4), array(Compact, NULL, 3814, 6), tags(0, 0), End, // 3821 StreamsGroupDescribeResponse/Groups/Topology
-    unread(Compact, NOT_NULL), skip(4), unread(Compact, NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(4), unread(Compact, NOT_NULL), nullable_struct(3743), array(Compact, NOT_NULL, 1166, 3), array(Compact, NOT_NULL, 3747, 14), array(Compact, NOT_NULL, 3747, 14), array(Compact, NOT_NULL, 184, 3), array(Compact, NOT_NULL, 184, 3), array(Compact, NOT_NULL, 184, 3), tags(0, 0), array(Compact, NOT_NULL, 184, 3), array(Compact, NOT_NULL, 184, 3), array(Compact, NOT_NULL, 184, 3), tags(0, 0), skip(1), tags(0, 0), End, // 3825 StreamsGroupDescribeResponse/Groups/Members
-    int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(8), nullable_struct(3821), array(Compact, NOT_NULL, 3825, 28), skip(4), tags(0, 0), End, // 3848 StreamsGroupDescribeResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3848, 20), tags(0, 0), End, // 3858 StreamsGroupDescribeResponse v0
-    unread(Compact, NOT_NULL), skip(1), array(Compact, NOT_NULL, 1101, 1), unread(Compact, NULL), array(Compact, NOT_NULL, 1101, 1), array(Compact, NOT_NULL, 1101, 1), tags(0, 0), End, // 3863 StreamsGroupDescribeResponse/Groups/TopologyDescription/Subtopologies/Nodes
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3863, 7), tags(0, 0), End, // 3871 StreamsGroupDescribeResponse/Groups/TopologyDescription/Subtopologies
-    unread(Compact, NOT_NULL), skip(1), array(Compact, NOT_NULL, 1101, 1), unread(Compact, NULL), array(Compact, NOT_NULL, 1101, 1), array(Compact, NOT_NULL, 1101, 1), tags(0, 0), unread(Compact, NOT_NULL), skip(1), array(Compact, NOT_NULL, 1101, 1), unread(Compact, NULL), array(Compact, NOT_NULL, 1101, 1), array(Compact, NOT_NULL, 1101, 1), tags(0, 0), tags(0, 0), End, // 3875 StreamsGroupDescribeResponse/Groups/TopologyDescription/GlobalStores
-    array(Compact, NOT_NULL, 3871, 3), array(Compact, NOT_NULL, 3875, 15), tags(0, 0), End, // 3891 StreamsGroupDescribeResponse/Groups/TopologyDescription
-    int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(8), nullable_struct(3821), array(Compact, NOT_NULL, 3825, 28), skip(4), nullable_struct(3891), skip(1), unread(Compact, NULL), tags(0, 0), End, // 3895 StreamsGroupDescribeResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3895, 23), tags(0, 0), End, // 3908 StreamsGroupDescribeResponse v1
-    tags(0, 0), array(Compact, NOT_NULL, 996, 3), tags(0, 0), End, // 3913 DescribeShareGroupOffsetsRequest v0
-    skip(16), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 3917 DescribeShareGroupOffsetsResponse/Groups/Topics/Partitions
-    unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 3917, 20), tags(0, 0), End, // 3922 DescribeShareGroupOffsetsResponse/Groups/Topics
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3922, 19), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 3927 DescribeShareGroupOffsetsResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3927, 6), tags(0, 0), End, // 3933 DescribeShareGroupOffsetsResponse v0
-    skip(24), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 3938 DescribeShareGroupOffsetsResponse/Groups/Topics/Partitions
-    unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 3938, 28), tags(0, 0), End, // 3943 DescribeShareGroupOffsetsResponse/Groups/Topics
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3943, 19), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 3948 DescribeShareGroupOffsetsResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3948, 6), tags(0, 0), End, // 3954 DescribeShareGroupOffsetsResponse v1
-    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1694, 3), tags(0, 0), End, // 3959 AlterShareGroupOffsetsRequest v0
-    unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 2475, 8), tags(0, 0), End, // 3964 AlterShareGroupOffsetsResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 3964, 19), tags(0, 0), End, // 3969 AlterShareGroupOffsetsResponse v0
-    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 399, 2), tags(0, 0), End, // 3976 DeleteShareGroupOffsetsRequest v0
-    unread(Compact, NOT_NULL), skip(16), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 3981 DeleteShareGroupOffsetsResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 3981, 21), tags(0, 0), End, // 3987 DeleteShareGroupOffsetsResponse v0
-    tags(0, 0), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(4), array(Compact, NOT_NULL, 3871, 3), array(Compact, NOT_NULL, 3875, 15), tags(0, 0), tags(0, 0), End, // 3994 StreamsGroupTopologyDescriptionUpdateRequest v0
+    tags(0, 0), int32(ReplicaId), int32(Wait), skip(17), array(Compact, NOT_NULL, 197, 18), array(Compact, NOT_NULL, 201, 18), unread(Compact, NOT_NULL), tags(0, 0), End, // 205 FetchRequest v13
+    int32(ReplicaId), skip(8), tags(0, 0), End, // 214 FetchRequest, tag 1
+    tags(0, 0), int32(Wait), skip(17), array(Compact, NOT_NULL, 197, 18), array(Compact, NOT_NULL, 201, 18), unread(Compact, NOT_NULL), tags(1, 1), End, // 218 FetchRequest v15
+    skip(4), int16(ErrorCode), skip(8), unread(Int32, NULL), End, // 226 FetchResponse/Responses/Partitions
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 226, 18), End, // 231 FetchResponse/Responses
+    array(Int32, NOT_NULL, 231, 6), End, // 234 FetchResponse v0
+    int32(ThrottleTime), array(Int32, NOT_NULL, 231, 6), End, // 236 FetchResponse v1
+    skip(4), int16(ErrorCode), skip(16), fixed_array(Int32, NULL, 16), unread(Int32, NULL), End, // 239 FetchResponse/Responses/Partitions
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 239, 30), End, // 245 FetchResponse/Responses
+    int32(ThrottleTime), array(Int32, NOT_NULL, 245, 6), End, // 248 FetchResponse v4
+    skip(4), int16(ErrorCode), skip(24), fixed_array(Int32, NULL, 16), unread(Int32, NULL), End, // 251 FetchResponse/Responses/Partitions
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 251, 38), End, // 257 FetchResponse/Responses
+    int32(ThrottleTime), array(Int32, NOT_NULL, 257, 6), End, // 260 FetchResponse v5
+    int32(ThrottleTime), int16(ErrorCode), skip(4), array(Int32, NOT_NULL, 257, 6), End, // 263 FetchResponse v7
+    skip(4), int16(ErrorCode), skip(24), fixed_array(Int32, NULL, 16), skip(4), unread(Int32, NULL), End, // 268 FetchResponse/Responses/Partitions
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 268, 42), End, // 275 FetchResponse/Responses
+    int32(ThrottleTime), int16(ErrorCode), skip(4), array(Int32, NOT_NULL, 275, 6), End, // 278 FetchResponse v11
+    skip(16), tags(0, 0), End, // 283 FetchResponse/Responses/Partitions/AbortedTransactions
+    skip(4), int16(ErrorCode), skip(24), array(Compact, NULL, 283, 17), skip(4), unread(Compact, NULL), tags(0, 0), End, // 286 FetchResponse/Responses/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 286, 37), tags(0, 0), End, // 294 FetchResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(4), array(Compact, NOT_NULL, 294, 3), tags(0, 0), End, // 298 FetchResponse v12
+    skip(16), array(Compact, NOT_NULL, 286, 37), tags(0, 0), End, // 305 FetchResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(4), array(Compact, NOT_NULL, 305, 18), tags(0, 0), End, // 309 FetchResponse v13
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(4), array(Compact, NOT_NULL, 305, 18), tags(0, 1), End, // 316 FetchResponse v16
+    skip(4), array(Int32, NOT_NULL, 126, 6), End, // 323 ListOffsetsRequest v0
+    unread(Int16, NOT_NULL), fixed_array(Int32, NOT_NULL, 12), End, // 326 ListOffsetsRequest/Topics
+    skip(4), array(Int32, NOT_NULL, 326, 6), End, // 329 ListOffsetsRequest v1
+    skip(5), array(Int32, NOT_NULL, 326, 6), End, // 332 ListOffsetsRequest v2
+    skip(5), array(Int32, NOT_NULL, 126, 6), End, // 335 ListOffsetsRequest v4
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 283, 17), tags(0, 0), End, // 338 ListOffsetsRequest/Topics
+    tags(0, 0), skip(5), array(Compact, NOT_NULL, 338, 3), tags(0, 0), End, // 342 ListOffsetsRequest v6
+    tags(0, 0), skip(5), array(Compact, NOT_NULL, 338, 3), int32(Wait), tags(0, 0), End, // 347 ListOffsetsRequest v10
+    skip(4), int16(ErrorCode), fixed_array(Int32, NOT_NULL, 8), End, // 353 ListOffsetsResponse/Topics/Partitions
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 353, 10), End, // 357 ListOffsetsResponse/Topics
+    array(Int32, NOT_NULL, 357, 6), End, // 360 ListOffsetsResponse v0
+    array(Int32, NOT_NULL, 57, 6), End, // 362 ListOffsetsResponse v1
+    int32(ThrottleTime), array(Int32, NOT_NULL, 57, 6), End, // 364 ListOffsetsResponse v2
+    skip(4), int16(ErrorCode), skip(20), End, // 367 ListOffsetsResponse/Topics/Partitions
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 367, 26), End, // 371 ListOffsetsResponse/Topics
+    int32(ThrottleTime), array(Int32, NOT_NULL, 371, 6), End, // 374 ListOffsetsResponse v4
+    skip(4), int16(ErrorCode), skip(20), tags(0, 0), End, // 377 ListOffsetsResponse/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 377, 27), tags(0, 0), End, // 382 ListOffsetsResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 382, 3), tags(0, 0), End, // 386 ListOffsetsResponse v6
+    unread(Int16, NOT_NULL), End, // 391 MetadataRequest/Topics
+    array(Int32, NOT_NULL, 391, 2), End, // 393 MetadataRequest v0
+    array(Int32, NULL, 391, 2), End, // 395 MetadataRequest v1
+    array(Int32, NULL, 391, 2), skip(1), End, // 397 MetadataRequest v4
+    array(Int32, NULL, 391, 2), skip(3), End, // 400 MetadataRequest v8
+    unread(Compact, NOT_NULL), tags(0, 0), End, // 403 MetadataRequest/Topics
+    tags(0, 0), array(Compact, NULL, 403, 2), skip(3), tags(0, 0), End, // 406 MetadataRequest v9
+    skip(16), unread(Compact, NULL), tags(0, 0), End, // 411 MetadataRequest/Topics
+    tags(0, 0), array(Compact, NULL, 411, 18), skip(3), tags(0, 0), End, // 415 MetadataRequest v10
+    tags(0, 0), array(Compact, NULL, 411, 18), skip(2), tags(0, 0), End, // 420 MetadataRequest v11
+    int32(NodeId), bytes(Host, Int16, NOT_NULL), int32(Port), End, // 425 MetadataResponse/Brokers
+    int16(ErrorCode), skip(8), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), End, // 429 MetadataResponse/Topics/Partitions
+    int16(ErrorCode), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 429, 18), End, // 434 MetadataResponse/Topics
+    array(Int32, NOT_NULL, 425, 10), array(Int32, NOT_NULL, 434, 8), End, // 438 MetadataResponse v0
+    int32(NodeId), bytes(Host, Int16, NOT_NULL), int32(Port), unread(Int16, NULL), End, // 441 MetadataResponse/Brokers
+    int16(ErrorCode), unread(Int16, NOT_NULL), skip(1), array(Int32, NOT_NULL, 429, 18), End, // 446 MetadataResponse/Topics
+    array(Int32, NOT_NULL, 441, 12), skip(4), array(Int32, NOT_NULL, 446, 9), End, // 451 MetadataResponse v1
+    array(Int32, NOT_NULL, 441, 12), unread(Int16, NULL), skip(4), array(Int32, NOT_NULL, 446, 9), End, // 455 MetadataResponse v2
+    int32(ThrottleTime), array(Int32, NOT_NULL, 441, 12), unread(Int16, NULL), skip(4), array(Int32, NOT_NULL, 446, 9), End, // 460 MetadataResponse v3
+    int16(ErrorCode), skip(8), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), End, // 466 MetadataResponse/Topics/Partitions
+    int16(ErrorCode), unread(Int16, NOT_NULL), skip(1), array(Int32, NOT_NULL, 466, 22), End, // 472 MetadataResponse/Topics
+    int32(ThrottleTime), array(Int32, NOT_NULL, 441, 12), unread(Int16, NULL), skip(4), array(Int32, NOT_NULL, 472, 9), End, // 477 MetadataResponse v5
+    int16(ErrorCode), skip(12), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), End, // 483 MetadataResponse/Topics/Partitions
+    int16(ErrorCode), unread(Int16, NOT_NULL), skip(1), array(Int32, NOT_NULL, 483, 26), End, // 489 MetadataResponse/Topics
+    int32(ThrottleTime), array(Int32, NOT_NULL, 441, 12), unread(Int16, NULL), skip(4), array(Int32, NOT_NULL, 489, 9), End, // 494 MetadataResponse v7
+    int16(ErrorCode), unread(Int16, NOT_NULL), skip(1), array(Int32, NOT_NULL, 483, 26), skip(4), End, // 500 MetadataResponse/Topics
+    int32(ThrottleTime), array(Int32, NOT_NULL, 441, 12), unread(Int16, NULL), skip(4), array(Int32, NOT_NULL, 500, 13), skip(4), End, // 506 MetadataResponse v8
+    int16(ErrorCode), skip(12), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), tags(0, 0), End, // 513 MetadataResponse/Topics/Partitions
+    int16(ErrorCode), unread(Compact, NOT_NULL), skip(1), array(Compact, NOT_NULL, 513, 18), skip(4), tags(0, 0), End, // 520 MetadataResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 104, 11), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 520, 10), skip(4), tags(0, 0), End, // 527 MetadataResponse v9
+    int16(ErrorCode), unread(Compact, NOT_NULL), skip(17), array(Compact, NOT_NULL, 513, 18), skip(4), tags(0, 0), End, // 536 MetadataResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 104, 11), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 536, 26), skip(4), tags(0, 0), End, // 543 MetadataResponse v10
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 104, 11), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 536, 26), tags(0, 0), End, // 552 MetadataResponse v11
+    int16(ErrorCode), unread(Compact, NULL), skip(17), array(Compact, NOT_NULL, 513, 18), skip(4), tags(0, 0), End, // 560 MetadataResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 104, 11), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 560, 26), tags(0, 0), End, // 567 MetadataResponse v12
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 104, 11), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 560, 26), int16(ErrorCode), tags(0, 0), End, // 575 MetadataResponse v13
+    unread(Int16, NOT_NULL), skip(16), fixed_array(Int32, NOT_NULL, 4), skip(4), fixed_array(Int32, NOT_NULL, 4), End, // 584 LeaderAndIsrRequest/UngroupedPartitionStates
+    skip(4), unread(Int16, NOT_NULL), skip(4), End, // 590 LeaderAndIsrRequest/LiveLeaders
+    skip(8), array(Int32, NOT_NULL, 584, 30), array(Int32, NOT_NULL, 590, 10), End, // 594 LeaderAndIsrRequest v0
+    unread(Int16, NOT_NULL), skip(16), fixed_array(Int32, NOT_NULL, 4), skip(4), fixed_array(Int32, NOT_NULL, 4), skip(1), End, // 598 LeaderAndIsrRequest/UngroupedPartitionStates
+    skip(8), array(Int32, NOT_NULL, 598, 31), array(Int32, NOT_NULL, 590, 10), End, // 605 LeaderAndIsrRequest v1
+    skip(16), fixed_array(Int32, NOT_NULL, 4), skip(4), fixed_array(Int32, NOT_NULL, 4), skip(1), End, // 609 LeaderAndIsrRequest/TopicStates/PartitionStates
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 609, 29), End, // 615 LeaderAndIsrRequest/TopicStates
+    skip(16), array(Int32, NOT_NULL, 615, 6), array(Int32, NOT_NULL, 590, 10), End, // 618 LeaderAndIsrRequest v2
+    skip(16), fixed_array(Int32, NOT_NULL, 4), skip(4), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), skip(1), End, // 622 LeaderAndIsrRequest/TopicStates/PartitionStates
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 622, 37), End, // 630 LeaderAndIsrRequest/TopicStates
+    skip(16), array(Int32, NOT_NULL, 630, 6), array(Int32, NOT_NULL, 590, 10), End, // 633 LeaderAndIsrRequest v3
+    skip(16), fixed_array(Compact, NOT_NULL, 4), skip(4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), skip(1), tags(0, 0), End, // 637 LeaderAndIsrRequest/TopicStates/PartitionStates
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 637, 26), tags(0, 0), End, // 646 LeaderAndIsrRequest/TopicStates
+    skip(4), unread(Compact, NOT_NULL), skip(4), tags(0, 0), End, // 650 LeaderAndIsrRequest/LiveLeaders
+    tags(0, 0), skip(16), array(Compact, NOT_NULL, 646, 3), array(Compact, NOT_NULL, 650, 10), tags(0, 0), End, // 655 LeaderAndIsrRequest v4
+    unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 637, 26), tags(0, 0), End, // 661 LeaderAndIsrRequest/TopicStates
+    tags(0, 0), skip(17), array(Compact, NOT_NULL, 661, 19), array(Compact, NOT_NULL, 650, 10), tags(0, 0), End, // 666 LeaderAndIsrRequest v5
+    skip(16), fixed_array(Compact, NOT_NULL, 4), skip(4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), skip(2), tags(0, 0), End, // 672 LeaderAndIsrRequest/TopicStates/PartitionStates
+    unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 672, 27), tags(0, 0), End, // 681 LeaderAndIsrRequest/TopicStates
+    tags(0, 0), skip(17), array(Compact, NOT_NULL, 681, 19), array(Compact, NOT_NULL, 650, 10), tags(0, 0), End, // 686 LeaderAndIsrRequest v6
+    tags(0, 0), skip(18), array(Compact, NOT_NULL, 681, 19), array(Compact, NOT_NULL, 650, 10), tags(0, 0), End, // 692 LeaderAndIsrRequest v7
+    unread(Int16, NOT_NULL), skip(4), int16(ErrorCode), End, // 698 LeaderAndIsrResponse/PartitionErrors
+    int16(ErrorCode), array(Int32, NOT_NULL, 698, 8), End, // 702 LeaderAndIsrResponse v0
+    unread(Compact, NOT_NULL), skip(4), int16(ErrorCode), tags(0, 0), End, // 705 LeaderAndIsrResponse/PartitionErrors
+    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 705, 8), tags(0, 0), End, // 710 LeaderAndIsrResponse v4
+    skip(4), int16(ErrorCode), tags(0, 0), End, // 715 LeaderAndIsrResponse/Topics/PartitionErrors
+    skip(16), array(Compact, NOT_NULL, 715, 7), tags(0, 0), End, // 719 LeaderAndIsrResponse/Topics
+    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 719, 18), tags(0, 0), End, // 723 LeaderAndIsrResponse v5
+    unread(Int16, NOT_NULL), skip(4), End, // 728 StopReplicaRequest/UngroupedPartitions
+    skip(9), array(Int32, NOT_NULL, 728, 6), End, // 731 StopReplicaRequest v0
+    skip(17), array(Int32, NOT_NULL, 152, 6), End, // 734 StopReplicaRequest v1
+    tags(0, 0), skip(17), array(Compact, NOT_NULL, 184, 3), tags(0, 0), End, // 737 StopReplicaRequest v2
+    skip(9), tags(0, 0), End, // 742 StopReplicaRequest/TopicStates/PartitionStates
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 742, 10), tags(0, 0), End, // 745 StopReplicaRequest/TopicStates
+    tags(0, 0), skip(16), array(Compact, NOT_NULL, 745, 3), tags(0, 0), End, // 749 StopReplicaRequest v3
+    tags(0, 0), skip(17), array(Compact, NOT_NULL, 745, 3), tags(0, 0), End, // 754 StopReplicaRequest v4
+    skip(4), unread(Int16, NOT_NULL), skip(2), End, // 759 UpdateMetadataRequest/LiveBrokers/Endpoints
+    skip(4), array(Int32, NOT_NULL, 759, 8), End, // 763 UpdateMetadataRequest/LiveBrokers
+    skip(8), array(Int32, NOT_NULL, 584, 30), array(Int32, NOT_NULL, 763, 8), End, // 766 UpdateMetadataRequest v1
+    skip(4), array(Int32, NOT_NULL, 759, 8), unread(Int16, NULL), End, // 770 UpdateMetadataRequest/LiveBrokers
+    skip(8), array(Int32, NOT_NULL, 584, 30), array(Int32, NOT_NULL, 770, 10), End, // 774 UpdateMetadataRequest v2
+    skip(4), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(2), End, // 778 UpdateMetadataRequest/LiveBrokers/Endpoints
+    skip(4), array(Int32, NOT_NULL, 778, 10), unread(Int16, NULL), End, // 783 UpdateMetadataRequest/LiveBrokers
+    skip(8), array(Int32, NOT_NULL, 584, 30), array(Int32, NOT_NULL, 783, 10), End, // 787 UpdateMetadataRequest v3
+    unread(Int16, NOT_NULL), skip(16), fixed_array(Int32, NOT_NULL, 4), skip(4), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), End, // 791 UpdateMetadataRequest/UngroupedPartitionStates
+    skip(8), array(Int32, NOT_NULL, 791, 34), array(Int32, NOT_NULL, 783, 10), End, // 798 UpdateMetadataRequest v4
+    skip(16), fixed_array(Int32, NOT_NULL, 4), skip(4), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), End, // 802 UpdateMetadataRequest/TopicStates/PartitionStates
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 802, 32), End, // 808 UpdateMetadataRequest/TopicStates
+    skip(16), array(Int32, NOT_NULL, 808, 6), array(Int32, NOT_NULL, 783, 10), End, // 811 UpdateMetadataRequest v5
+    skip(16), fixed_array(Compact, NOT_NULL, 4), skip(4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), tags(0, 0), End, // 815 UpdateMetadataRequest/TopicStates/PartitionStates
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 815, 24), tags(0, 0), End, // 822 UpdateMetadataRequest/TopicStates
+    skip(4), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(2), tags(0, 0), End, // 826 UpdateMetadataRequest/LiveBrokers/Endpoints
+    skip(4), array(Compact, NOT_NULL, 826, 9), unread(Compact, NULL), tags(0, 0), End, // 832 UpdateMetadataRequest/LiveBrokers
+    tags(0, 0), skip(16), array(Compact, NOT_NULL, 822, 3), array(Compact, NOT_NULL, 832, 7), tags(0, 0), End, // 837 UpdateMetadataRequest v6
+    unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 815, 24), tags(0, 0), End, // 843 UpdateMetadataRequest/TopicStates
+    tags(0, 0), skip(16), array(Compact, NOT_NULL, 843, 19), array(Compact, NOT_NULL, 832, 7), tags(0, 0), End, // 848 UpdateMetadataRequest v7
+    tags(0, 0), skip(17), array(Compact, NOT_NULL, 843, 19), array(Compact, NOT_NULL, 832, 7), tags(0, 0), End, // 854 UpdateMetadataRequest v8
+    int16(ErrorCode), End, // 860 UpdateMetadataResponse v0
+    tags(0, 0), int16(ErrorCode), tags(0, 0), End, // 862 UpdateMetadataResponse v6
+    skip(4), End, // 866 ControlledShutdownRequest v0
+    skip(12), End, // 868 ControlledShutdownRequest v2
+    tags(0, 0), skip(12), tags(0, 0), End, // 870 ControlledShutdownRequest v3
+    int16(ErrorCode), array(Int32, NOT_NULL, 728, 6), End, // 874 ControlledShutdownResponse v0
+    unread(Compact, NOT_NULL), skip(4), tags(0, 0), End, // 877 ControlledShutdownResponse/RemainingPartitions
+    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 877, 6), tags(0, 0), End, // 881 ControlledShutdownResponse v3
+    skip(12), unread(Int16, NULL), End, // 886 OffsetCommitRequest/Topics/Partitions
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 886, 14), End, // 889 OffsetCommitRequest/Topics
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 889, 6), End, // 892 OffsetCommitRequest v0
+    skip(20), unread(Int16, NULL), End, // 895 OffsetCommitRequest/Topics/Partitions
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 895, 22), End, // 898 OffsetCommitRequest/Topics
+    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 898, 6), End, // 901 OffsetCommitRequest v1
+    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), skip(8), array(Int32, NOT_NULL, 889, 6), End, // 906 OffsetCommitRequest v2
+    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 889, 6), End, // 912 OffsetCommitRequest v5
+    skip(16), unread(Int16, NULL), End, // 917 OffsetCommitRequest/Topics/Partitions
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 917, 18), End, // 920 OffsetCommitRequest/Topics
+    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 920, 6), End, // 923 OffsetCommitRequest v6
+    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), unread(Int16, NULL), array(Int32, NOT_NULL, 920, 6), End, // 928 OffsetCommitRequest v7
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 411, 18), tags(0, 0), End, // 934 OffsetCommitRequest/Topics
+    tags(0, 0), unread(Compact, NOT_NULL), skip(4), unread(Compact, NOT_NULL), unread(Compact, NULL), array(Compact, NOT_NULL, 934, 3), tags(0, 0), End, // 938 OffsetCommitRequest v8
+    skip(16), array(Compact, NOT_NULL, 411, 18), tags(0, 0), End, // 946 OffsetCommitRequest/Topics
+    tags(0, 0), unread(Compact, NOT_NULL), skip(4), unread(Compact, NOT_NULL), unread(Compact, NULL), array(Compact, NOT_NULL, 946, 18), tags(0, 0), End, // 950 OffsetCommitRequest v10
+    skip(4), int16(ErrorCode), End, // 958 OffsetCommitResponse/Topics/Partitions
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 958, 6), End, // 961 OffsetCommitResponse/Topics
+    array(Int32, NOT_NULL, 961, 6), End, // 964 OffsetCommitResponse v0
+    int32(ThrottleTime), array(Int32, NOT_NULL, 961, 6), End, // 966 OffsetCommitResponse v3
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 715, 7), tags(0, 0), End, // 969 OffsetCommitResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 969, 3), tags(0, 0), End, // 973 OffsetCommitResponse v8
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 719, 18), tags(0, 0), End, // 978 OffsetCommitResponse v10
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 152, 6), End, // 983 OffsetFetchRequest v0
+    unread(Int16, NOT_NULL), array(Int32, NULL, 152, 6), End, // 986 OffsetFetchRequest v2
+    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NULL, 184, 3), tags(0, 0), End, // 989 OffsetFetchRequest v6
+    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NULL, 184, 3), skip(1), tags(0, 0), End, // 994 OffsetFetchRequest v7
+    unread(Compact, NOT_NULL), array(Compact, NULL, 184, 3), tags(0, 0), End, // 1000 OffsetFetchRequest/Groups
+    tags(0, 0), array(Compact, NOT_NULL, 1000, 3), skip(1), tags(0, 0), End, // 1004 OffsetFetchRequest v8
+    unread(Compact, NOT_NULL), unread(Compact, NULL), skip(4), array(Compact, NULL, 184, 3), tags(0, 0), End, // 1009 OffsetFetchRequest/Groups
+    tags(0, 0), array(Compact, NOT_NULL, 1009, 8), skip(1), tags(0, 0), End, // 1015 OffsetFetchRequest v9
+    unread(Compact, NOT_NULL), unread(Compact, NULL), skip(4), array(Compact, NULL, 201, 18), tags(0, 0), End, // 1020 OffsetFetchRequest/Groups
+    tags(0, 0), array(Compact, NOT_NULL, 1020, 8), skip(1), tags(0, 0), End, // 1026 OffsetFetchRequest v10
+    skip(12), unread(Int16, NULL), int16(ErrorCode), End, // 1031 OffsetFetchResponse/Topics/Partitions
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1031, 16), End, // 1035 OffsetFetchResponse/Topics
+    array(Int32, NOT_NULL, 1035, 6), End, // 1038 OffsetFetchResponse v0
+    array(Int32, NOT_NULL, 1035, 6), int16(ErrorCode), End, // 1040 OffsetFetchResponse v2
+    int32(ThrottleTime), array(Int32, NOT_NULL, 1035, 6), int16(ErrorCode), End, // 1043 OffsetFetchResponse v3
+    skip(16), unread(Int16, NULL), int16(ErrorCode), End, // 1047 OffsetFetchResponse/Topics/Partitions
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1047, 20), End, // 1051 OffsetFetchResponse/Topics
+    int32(ThrottleTime), array(Int32, NOT_NULL, 1051, 6), int16(ErrorCode), End, // 1054 OffsetFetchResponse v5
+    skip(16), unread(Compact, NULL), int16(ErrorCode), tags(0, 0), End, // 1058 OffsetFetchResponse/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1058, 20), tags(0, 0), End, // 1063 OffsetFetchResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1063, 3), int16(ErrorCode), tags(0, 0), End, // 1067 OffsetFetchResponse v6
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1063, 3), int16(ErrorCode), tags(0, 0), End, // 1073 OffsetFetchResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1073, 5), tags(0, 0), End, // 1078 OffsetFetchResponse v8
+    skip(16), array(Compact, NOT_NULL, 1058, 20), tags(0, 0), End, // 1083 OffsetFetchResponse/Groups/Topics
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1083, 18), int16(ErrorCode), tags(0, 0), End, // 1087 OffsetFetchResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1087, 5), tags(0, 0), End, // 1092 OffsetFetchResponse v10
+    unread(Int16, NOT_NULL), skip(1), End, // 1097 FindCoordinatorRequest v1
+    tags(0, 0), unread(Compact, NOT_NULL), skip(1), tags(0, 0), End, // 1100 FindCoordinatorRequest v3
+    unread(Compact, NOT_NULL), End, // 1105 FindCoordinatorRequest/CoordinatorKeys
+    tags(0, 0), skip(1), array(Compact, NOT_NULL, 1105, 1), tags(0, 0), End, // 1107 FindCoordinatorRequest v4
+    int16(ErrorCode), int32(NodeId), bytes(Host, Int16, NOT_NULL), int32(Port), End, // 1112 FindCoordinatorResponse v0
+    int32(ThrottleTime), int16(ErrorCode), unread(Int16, NULL), int32(NodeId), bytes(Host, Int16, NOT_NULL), int32(Port), End, // 1117 FindCoordinatorResponse v1
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), int32(NodeId), bytes(Host, Compact, NOT_NULL), int32(Port), tags(0, 0), End, // 1124 FindCoordinatorResponse v3
+    unread(Compact, NOT_NULL), int32(NodeId), bytes(Host, Compact, NOT_NULL), int32(Port), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 1133 FindCoordinatorResponse/Coordinators
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1133, 14), tags(0, 0), End, // 1141 FindCoordinatorResponse v4
+    unread(Int16, NOT_NULL), unread(Int32, NOT_NULL), End, // 1146 JoinGroupRequest/Protocols
+    unread(Int16, NOT_NULL), int32(Wait), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1146, 6), End, // 1149 JoinGroupRequest v0
+    unread(Int16, NOT_NULL), skip(4), int32(Wait), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1146, 6), End, // 1155 JoinGroupRequest v1
+    unread(Int16, NOT_NULL), skip(4), int32(Wait), unread(Int16, NOT_NULL), unread(Int16, NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1146, 6), End, // 1162 JoinGroupRequest v5
+    unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), tags(0, 0), End, // 1170 JoinGroupRequest/Protocols
+    tags(0, 0), unread(Compact, NOT_NULL), skip(4), int32(Wait), unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1170, 3), tags(0, 0), End, // 1174 JoinGroupRequest v6
+    tags(0, 0), unread(Compact, NOT_NULL), skip(4), int32(Wait), unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1170, 3), unread(Compact, NULL), tags(0, 0), End, // 1184 JoinGroupRequest v8
+    int16(ErrorCode), skip(4), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1146, 6), End, // 1195 JoinGroupResponse v0
+    int32(ThrottleTime), int16(ErrorCode), skip(4), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1146, 6), End, // 1202 JoinGroupResponse v2
+    unread(Int16, NOT_NULL), unread(Int16, NULL), unread(Int32, NOT_NULL), End, // 1210 JoinGroupResponse/Members
+    int32(ThrottleTime), int16(ErrorCode), skip(4), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1210, 8), End, // 1214 JoinGroupResponse v5
+    unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), tags(0, 0), End, // 1222 JoinGroupResponse/Members
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(4), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1222, 4), tags(0, 0), End, // 1227 JoinGroupResponse v6
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(4), unread(Compact, NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1222, 4), tags(0, 0), End, // 1237 JoinGroupResponse v7
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(4), unread(Compact, NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), skip(1), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1222, 4), tags(0, 0), End, // 1248 JoinGroupResponse v9
+    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), End, // 1260 HeartbeatRequest v0
+    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), unread(Int16, NULL), End, // 1264 HeartbeatRequest v3
+    tags(0, 0), unread(Compact, NOT_NULL), skip(4), unread(Compact, NOT_NULL), unread(Compact, NULL), tags(0, 0), End, // 1269 HeartbeatRequest v4
+    int32(ThrottleTime), int16(ErrorCode), End, // 1276 HeartbeatResponse v1
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), tags(0, 0), End, // 1279 HeartbeatResponse v4
+    unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), End, // 1284 LeaveGroupRequest v0
+    unread(Int16, NOT_NULL), unread(Int16, NULL), End, // 1287 LeaveGroupRequest/Members
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1287, 4), End, // 1290 LeaveGroupRequest v3
+    unread(Compact, NOT_NULL), unread(Compact, NULL), tags(0, 0), End, // 1293 LeaveGroupRequest/Members
+    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1293, 3), tags(0, 0), End, // 1297 LeaveGroupRequest v4
+    unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NULL), tags(0, 0), End, // 1302 LeaveGroupRequest/Members
+    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1302, 4), tags(0, 0), End, // 1307 LeaveGroupRequest v5
+    unread(Int16, NOT_NULL), unread(Int16, NULL), int16(ErrorCode), End, // 1312 LeaveGroupResponse/Members
+    int32(ThrottleTime), int16(ErrorCode), array(Int32, NOT_NULL, 1312, 6), End, // 1316 LeaveGroupResponse v3
+    unread(Compact, NOT_NULL), unread(Compact, NULL), int16(ErrorCode), tags(0, 0), End, // 1320 LeaveGroupResponse/Members
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 1320, 5), tags(0, 0), End, // 1325 LeaveGroupResponse v4
+    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1146, 6), End, // 1331 SyncGroupRequest v0
+    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), unread(Int16, NULL), array(Int32, NOT_NULL, 1146, 6), End, // 1336 SyncGroupRequest v3
+    tags(0, 0), unread(Compact, NOT_NULL), skip(4), unread(Compact, NOT_NULL), unread(Compact, NULL), array(Compact, NOT_NULL, 1170, 3), tags(0, 0), End, // 1342 SyncGroupRequest v4
+    tags(0, 0), unread(Compact, NOT_NULL), skip(4), unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NULL), unread(Compact, NULL), array(Compact, NOT_NULL, 1170, 3), tags(0, 0), End, // 1350 SyncGroupRequest v5
+    int16(ErrorCode), unread(Int32, NOT_NULL), End, // 1360 SyncGroupResponse v0
+    int32(ThrottleTime), int16(ErrorCode), unread(Int32, NOT_NULL), End, // 1363 SyncGroupResponse v1
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NOT_NULL), tags(0, 0), End, // 1367 SyncGroupResponse v4
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), tags(0, 0), End, // 1373 SyncGroupResponse v5
+    array(Int32, NOT_NULL, 391, 2), skip(1), End, // 1381 DescribeGroupsRequest v3
+    tags(0, 0), array(Compact, NOT_NULL, 1105, 1), skip(1), tags(0, 0), End, // 1384 DescribeGroupsRequest v5
+    unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int32, NOT_NULL), unread(Int32, NOT_NULL), End, // 1389 DescribeGroupsResponse/Groups/Members
+    int16(ErrorCode), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1389, 14), End, // 1395 DescribeGroupsResponse/Groups
+    array(Int32, NOT_NULL, 1395, 14), End, // 1402 DescribeGroupsResponse v0
+    int32(ThrottleTime), array(Int32, NOT_NULL, 1395, 14), End, // 1404 DescribeGroupsResponse v1
+    int16(ErrorCode), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1389, 14), skip(4), End, // 1407 DescribeGroupsResponse/Groups
+    int32(ThrottleTime), array(Int32, NOT_NULL, 1407, 18), End, // 1415 DescribeGroupsResponse v3
+    unread(Int16, NOT_NULL), unread(Int16, NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int32, NOT_NULL), unread(Int32, NOT_NULL), End, // 1418 DescribeGroupsResponse/Groups/Members
+    int16(ErrorCode), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1418, 16), skip(4), End, // 1425 DescribeGroupsResponse/Groups
+    int32(ThrottleTime), array(Int32, NOT_NULL, 1425, 18), End, // 1433 DescribeGroupsResponse v4
+    unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), tags(0, 0), End, // 1436 DescribeGroupsResponse/Groups/Members
+    int16(ErrorCode), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1436, 7), skip(4), tags(0, 0), End, // 1444 DescribeGroupsResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1444, 12), tags(0, 0), End, // 1453 DescribeGroupsResponse v5
+    int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1436, 7), skip(4), tags(0, 0), End, // 1458 DescribeGroupsResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1458, 13), tags(0, 0), End, // 1468 DescribeGroupsResponse v6
+    End, // 1473 ListGroupsRequest v0
+    tags(0, 0), tags(0, 0), End, // 1474 ListGroupsRequest v3
+    tags(0, 0), array(Compact, NOT_NULL, 1105, 1), tags(0, 0), End, // 1477 ListGroupsRequest v4
+    tags(0, 0), array(Compact, NOT_NULL, 1105, 1), array(Compact, NOT_NULL, 1105, 1), tags(0, 0), End, // 1481 ListGroupsRequest v5
+    int16(ErrorCode), array(Int32, NOT_NULL, 1284, 4), End, // 1486 ListGroupsResponse v0
+    int32(ThrottleTime), int16(ErrorCode), array(Int32, NOT_NULL, 1284, 4), End, // 1489 ListGroupsResponse v1
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 1170, 3), tags(0, 0), End, // 1493 ListGroupsResponse v3
+    unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), tags(0, 0), End, // 1499 ListGroupsResponse/Groups
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 1499, 4), tags(0, 0), End, // 1504 ListGroupsResponse v4
+    unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), tags(0, 0), End, // 1510 ListGroupsResponse/Groups
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 1510, 5), tags(0, 0), End, // 1516 ListGroupsResponse v5
+    bytes(Mechanism, Int16, NOT_NULL), End, // 1522 SaslHandshakeRequest v0
+    int16(ErrorCode), array(Int32, NOT_NULL, 391, 2), End, // 1524 SaslHandshakeResponse v0
+    tags(0, 0), bytes(SoftwareName, Compact, NOT_NULL), bytes(SoftwareVersion, Compact, NOT_NULL), tags(0, 0), End, // 1527 ApiVersionsRequest v3
+    tags(0, 0), bytes(SoftwareName, Compact, NOT_NULL), bytes(SoftwareVersion, Compact, NOT_NULL), unread(Compact, NULL), skip(4), tags(0, 0), End, // 1532 ApiVersionsRequest v5
+    int16(RowKey), int16(RowMin), int16(RowMax), End, // 1539 ApiVersionsResponse/ApiKeys
+    int16(ErrorCode), told_array(VersionRows, Int32, NOT_NULL, 1539, 6), End, // 1543 ApiVersionsResponse v0
+    int16(ErrorCode), told_array(VersionRows, Int32, NOT_NULL, 1539, 6), int32(ThrottleTime), End, // 1546 ApiVersionsResponse v1
+    int16(RowKey), int16(RowMin), int16(RowMax), tags(0, 0), End, // 1550 ApiVersionsResponse/ApiKeys
+    bytes(FinalizedFeature, Compact, NOT_NULL), int16(FinalizedLevel), skip(2), tags(0, 0), End, // 1555 ApiVersionsResponse/FinalizedFeatures
+    array(Compact, NOT_NULL, 1555, 6), End, // 1560 ApiVersionsResponse, tag 2
+    int16(ErrorCode), told_array(VersionRows, Compact, NOT_NULL, 1550, 7), int32(ThrottleTime), tags(2, 1), End, // 1562 ApiVersionsResponse v3
+    skip(4), fixed_array(Int32, NOT_NULL, 4), End, // 1567 CreateTopicsRequest/Topics/Assignments
+    unread(Int16, NOT_NULL), skip(6), array(Int32, NOT_NULL, 1567, 8), array(Int32, NOT_NULL, 1287, 4), End, // 1570 CreateTopicsRequest/Topics
+    array(Int32, NOT_NULL, 1570, 16), int32(Wait), End, // 1575 CreateTopicsRequest v0
+    array(Int32, NOT_NULL, 1570, 16), int32(Wait), skip(1), End, // 1578 CreateTopicsRequest v1
+    skip(4), fixed_array(Compact, NOT_NULL, 4), tags(0, 0), End, // 1582 CreateTopicsRequest/Topics/Assignments
+    unread(Compact, NOT_NULL), skip(6), array(Compact, NOT_NULL, 1582, 6), array(Compact, NOT_NULL, 1293, 3), tags(0, 0), End, // 1586 CreateTopicsRequest/Topics
+    tags(0, 0), array(Compact, NOT_NULL, 1586, 10), int32(Wait), skip(1), tags(0, 0), End, // 1592 CreateTopicsRequest v5
+    unread(Int16, NOT_NULL), int16(ErrorCode), End, // 1598 CreateTopicsResponse/Topics
+    array(Int32, NOT_NULL, 1598, 4), End, // 1601 CreateTopicsResponse v0
+    unread(Int16, NOT_NULL), int16(ErrorCode), unread(Int16, NULL), End, // 1603 CreateTopicsResponse/Topics
+    array(Int32, NOT_NULL, 1603, 6), End, // 1607 CreateTopicsResponse v1
+    int32(ThrottleTime), array(Int32, NOT_NULL, 1603, 6), End, // 1609 CreateTopicsResponse v2
+    unread(Compact, NOT_NULL), unread(Compact, NULL), skip(3), tags(0, 0), End, // 1612 CreateTopicsResponse/Topics/Configs
+    unread(Compact, NOT_NULL), int16(ErrorCode), unread(Compact, NULL), skip(6), array(Compact, NULL, 1612, 6), tags(3, 1), End, // 1617 CreateTopicsResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1617, 12), tags(0, 0), End, // 1624 CreateTopicsResponse v5
+    unread(Compact, NOT_NULL), skip(16), int16(ErrorCode), unread(Compact, NULL), skip(6), array(Compact, NULL, 1612, 6), tags(3, 1), End, // 1629 CreateTopicsResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1629, 28), tags(0, 0), End, // 1637 CreateTopicsResponse v7
+    array(Int32, NOT_NULL, 391, 2), int32(Wait), End, // 1642 DeleteTopicsRequest v0
+    tags(0, 0), array(Compact, NOT_NULL, 1105, 1), int32(Wait), tags(0, 0), End, // 1645 DeleteTopicsRequest v4
+    unread(Compact, NULL), skip(16), tags(0, 0), End, // 1650 DeleteTopicsRequest/Topics
+    tags(0, 0), array(Compact, NOT_NULL, 1650, 18), int32(Wait), tags(0, 0), End, // 1654 DeleteTopicsRequest v6
+    int32(ThrottleTime), array(Int32, NOT_NULL, 1598, 4), End, // 1659 DeleteTopicsResponse v1
+    unread(Compact, NOT_NULL), int16(ErrorCode), tags(0, 0), End, // 1662 DeleteTopicsResponse/Responses
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1662, 4), tags(0, 0), End, // 1666 DeleteTopicsResponse v4
+    unread(Compact, NOT_NULL), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 1671 DeleteTopicsResponse/Responses
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1671, 5), tags(0, 0), End, // 1676 DeleteTopicsResponse v5
+    unread(Compact, NULL), skip(16), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 1681 DeleteTopicsResponse/Responses
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1681, 21), tags(0, 0), End, // 1687 DeleteTopicsResponse v6
+    array(Int32, NOT_NULL, 326, 6), int32(Wait), End, // 1692 DeleteRecordsRequest v0
+    skip(12), tags(0, 0), End, // 1695 DeleteRecordsRequest/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1695, 13), tags(0, 0), End, // 1698 DeleteRecordsRequest/Topics
+    tags(0, 0), array(Compact, NOT_NULL, 1698, 3), int32(Wait), tags(0, 0), End, // 1702 DeleteRecordsRequest v2
+    skip(12), int16(ErrorCode), End, // 1707 DeleteRecordsResponse/Topics/Partitions
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1707, 14), End, // 1710 DeleteRecordsResponse/Topics
+    int32(ThrottleTime), array(Int32, NOT_NULL, 1710, 6), End, // 1713 DeleteRecordsResponse v0
+    skip(12), int16(ErrorCode), tags(0, 0), End, // 1716 DeleteRecordsResponse/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1716, 15), tags(0, 0), End, // 1720 DeleteRecordsResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1720, 3), tags(0, 0), End, // 1724 DeleteRecordsResponse v2
+    unread(Int16, NULL), skip(4), End, // 1729 InitProducerIdRequest v0
+    tags(0, 0), unread(Compact, NULL), skip(4), tags(0, 0), End, // 1732 InitProducerIdRequest v2
+    tags(0, 0), unread(Compact, NULL), skip(14), tags(0, 0), End, // 1737 InitProducerIdRequest v3
+    tags(0, 0), unread(Compact, NULL), skip(16), tags(0, 0), End, // 1742 InitProducerIdRequest v6
+    int32(ThrottleTime), int16(ErrorCode), skip(10), End, // 1747 InitProducerIdResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(10), tags(0, 0), End, // 1751 InitProducerIdResponse v2
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(20), tags(0, 0), End, // 1757 InitProducerIdResponse v6
+    unread(Int16, NOT_NULL), fixed_array(Int32, NOT_NULL, 8), End, // 1763 OffsetForLeaderEpochRequest/Topics
+    array(Int32, NOT_NULL, 1763, 6), End, // 1766 OffsetForLeaderEpochRequest v0
+    array(Int32, NOT_NULL, 326, 6), End, // 1768 OffsetForLeaderEpochRequest v2
+    tags(0, 0), skip(4), array(Compact, NOT_NULL, 1698, 3), tags(0, 0), End, // 1770 OffsetForLeaderEpochRequest v4
+    int16(ErrorCode), skip(12), End, // 1775 OffsetForLeaderEpochResponse/Topics/Partitions
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1775, 14), End, // 1778 OffsetForLeaderEpochResponse/Topics
+    array(Int32, NOT_NULL, 1778, 6), End, // 1781 OffsetForLeaderEpochResponse v0
+    int16(ErrorCode), skip(16), End, // 1783 OffsetForLeaderEpochResponse/Topics/Partitions
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1783, 18), End, // 1786 OffsetForLeaderEpochResponse/Topics
+    array(Int32, NOT_NULL, 1786, 6), End, // 1789 OffsetForLeaderEpochResponse v1
+    int32(ThrottleTime), array(Int32, NOT_NULL, 1786, 6), End, // 1791 OffsetForLeaderEpochResponse v2
+    int16(ErrorCode), skip(16), tags(0, 0), End, // 1794 OffsetForLeaderEpochResponse/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1794, 19), tags(0, 0), End, // 1798 OffsetForLeaderEpochResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1798, 3), tags(0, 0), End, // 1802 OffsetForLeaderEpochResponse v4
+    unread(Int16, NOT_NULL), skip(10), array(Int32, NOT_NULL, 152, 6), End, // 1807 AddPartitionsToTxnRequest v0
+    tags(0, 0), unread(Compact, NOT_NULL), skip(10), array(Compact, NOT_NULL, 184, 3), tags(0, 0), End, // 1811 AddPartitionsToTxnRequest v3
+    unread(Compact, NOT_NULL), skip(11), array(Compact, NOT_NULL, 184, 3), tags(0, 0), End, // 1817 AddPartitionsToTxnRequest/Transactions
+    tags(0, 0), array(Compact, NOT_NULL, 1817, 14), tags(0, 0), End, // 1822 AddPartitionsToTxnRequest v4
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 969, 3), tags(0, 0), End, // 1826 AddPartitionsToTxnResponse/ResultsByTransaction
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 1826, 3), tags(0, 0), End, // 1830 AddPartitionsToTxnResponse v4
+    unread(Int16, NOT_NULL), skip(10), unread(Int16, NOT_NULL), End, // 1836 AddOffsetsToTxnRequest v0
+    tags(0, 0), unread(Compact, NOT_NULL), skip(10), unread(Compact, NOT_NULL), tags(0, 0), End, // 1840 AddOffsetsToTxnRequest v3
+    unread(Int16, NOT_NULL), skip(11), End, // 1846 EndTxnRequest v0
+    tags(0, 0), unread(Compact, NOT_NULL), skip(11), tags(0, 0), End, // 1849 EndTxnRequest v3
+    skip(11), array(Int32, NOT_NULL, 152, 6), skip(4), End, // 1854 WriteTxnMarkersRequest/Markers
+    array(Int32, NOT_NULL, 1854, 19), End, // 1858 WriteTxnMarkersRequest v0
+    skip(11), array(Compact, NOT_NULL, 184, 3), skip(4), tags(0, 0), End, // 1860 WriteTxnMarkersRequest/Markers
+    tags(0, 0), array(Compact, NOT_NULL, 1860, 17), tags(0, 0), End, // 1865 WriteTxnMarkersRequest v1
+    skip(11), array(Compact, NOT_NULL, 184, 3), skip(5), tags(0, 0), End, // 1869 WriteTxnMarkersRequest/Markers
+    tags(0, 0), array(Compact, NOT_NULL, 1869, 18), tags(0, 0), End, // 1874 WriteTxnMarkersRequest v2
+    skip(8), array(Int32, NOT_NULL, 961, 6), End, // 1878 WriteTxnMarkersResponse/Markers
+    array(Int32, NOT_NULL, 1878, 12), End, // 1881 WriteTxnMarkersResponse v0
+    skip(8), array(Compact, NOT_NULL, 969, 3), tags(0, 0), End, // 1883 WriteTxnMarkersResponse/Markers
+    tags(0, 0), array(Compact, NOT_NULL, 1883, 10), tags(0, 0), End, // 1887 WriteTxnMarkersResponse v1
+    unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(10), array(Int32, NOT_NULL, 889, 6), End, // 1891 TxnOffsetCommitRequest v0
+    unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(10), array(Int32, NOT_NULL, 920, 6), End, // 1896 TxnOffsetCommitRequest v2
+    tags(0, 0), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(14), unread(Compact, NOT_NULL), unread(Compact, NULL), array(Compact, NOT_NULL, 934, 3), tags(0, 0), End, // 1901 TxnOffsetCommitRequest v3
+    tags(0, 0), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(14), unread(Compact, NOT_NULL), unread(Compact, NULL), array(Compact, NOT_NULL, 946, 18), tags(0, 0), End, // 1910 TxnOffsetCommitRequest v6
+    skip(1), unread(Int16, NULL), unread(Int16, NULL), unread(Int16, NULL), skip(2), End, // 1919 DescribeAclsRequest v0
+    skip(1), unread(Int16, NULL), skip(1), unread(Int16, NULL), unread(Int16, NULL), skip(2), End, // 1925 DescribeAclsRequest v1
+    tags(0, 0), skip(1), unread(Compact, NULL), skip(1), unread(Compact, NULL), unread(Compact, NULL), skip(2), tags(0, 0), End, // 1932 DescribeAclsRequest v2
+    unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(2), End, // 1941 DescribeAclsResponse/Resources/Acls
+    skip(1), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1941, 6), End, // 1945 DescribeAclsResponse/Resources
+    int32(ThrottleTime), int16(ErrorCode), unread(Int16, NULL), array(Int32, NOT_NULL, 1945, 7), End, // 1949 DescribeAclsResponse v0
+    skip(1), unread(Int16, NOT_NULL), skip(1), array(Int32, NOT_NULL, 1941, 6), End, // 1954 DescribeAclsResponse/Resources
+    int32(ThrottleTime), int16(ErrorCode), unread(Int16, NULL), array(Int32, NOT_NULL, 1954, 8), End, // 1959 DescribeAclsResponse v1
+    unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(2), tags(0, 0), End, // 1964 DescribeAclsResponse/Resources/Acls
+    skip(1), unread(Compact, NOT_NULL), skip(1), array(Compact, NOT_NULL, 1964, 5), tags(0, 0), End, // 1969 DescribeAclsResponse/Resources
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 1969, 5), tags(0, 0), End, // 1975 DescribeAclsResponse v2
+    skip(1), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(2), End, // 1982 CreateAclsRequest/Creations
+    array(Int32, NOT_NULL, 1982, 9), End, // 1988 CreateAclsRequest v0
+    skip(1), unread(Int16, NOT_NULL), skip(1), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(2), End, // 1990 CreateAclsRequest/Creations
+    array(Int32, NOT_NULL, 1990, 10), End, // 1997 CreateAclsRequest v1
+    skip(1), unread(Compact, NOT_NULL), skip(1), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(2), tags(0, 0), End, // 1999 CreateAclsRequest/Creations
+    tags(0, 0), array(Compact, NOT_NULL, 1999, 8), tags(0, 0), End, // 2007 CreateAclsRequest v2
+    int16(ErrorCode), unread(Int16, NULL), End, // 2011 CreateAclsResponse/Results
+    int32(ThrottleTime), array(Int32, NOT_NULL, 2011, 4), End, // 2014 CreateAclsResponse v0
+    int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 2017 CreateAclsResponse/Results
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 2017, 4), tags(0, 0), End, // 2021 CreateAclsResponse v2
+    array(Int32, NOT_NULL, 1919, 9), End, // 2026 DeleteAclsRequest v0
+    array(Int32, NOT_NULL, 1925, 10), End, // 2028 DeleteAclsRequest v1
+    skip(1), unread(Compact, NULL), skip(1), unread(Compact, NULL), unread(Compact, NULL), skip(2), tags(0, 0), End, // 2030 DeleteAclsRequest/Filters
+    tags(0, 0), array(Compact, NOT_NULL, 2030, 8), tags(0, 0), End, // 2038 DeleteAclsRequest v2
+    int16(ErrorCode), unread(Int16, NULL), skip(1), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(2), End, // 2042 DeleteAclsResponse/FilterResults/MatchingAcls
+    int16(ErrorCode), unread(Int16, NULL), array(Int32, NOT_NULL, 2042, 13), End, // 2050 DeleteAclsResponse/FilterResults
+    int32(ThrottleTime), array(Int32, NOT_NULL, 2050, 8), End, // 2054 DeleteAclsResponse v0
+    int16(ErrorCode), unread(Int16, NULL), skip(1), unread(Int16, NOT_NULL), skip(1), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(2), End, // 2057 DeleteAclsResponse/FilterResults/MatchingAcls
+    int16(ErrorCode), unread(Int16, NULL), array(Int32, NOT_NULL, 2057, 14), End, // 2066 DeleteAclsResponse/FilterResults
+    int32(ThrottleTime), array(Int32, NOT_NULL, 2066, 8), End, // 2070 DeleteAclsResponse v1
+    int16(ErrorCode), unread(Compact, NULL), skip(1), unread(Compact, NOT_NULL), skip(1), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(2), tags(0, 0), End, // 2073 DeleteAclsResponse/FilterResults/MatchingAcls
+    int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 2073, 11), tags(0, 0), End, // 2083 DeleteAclsResponse/FilterResults
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 2083, 5), tags(0, 0), End, // 2088 DeleteAclsResponse v2
+    skip(1), unread(Int16, NOT_NULL), array(Int32, NULL, 391, 2), End, // 2093 DescribeConfigsRequest/Resources
+    array(Int32, NOT_NULL, 2093, 7), End, // 2097 DescribeConfigsRequest v0
+    array(Int32, NOT_NULL, 2093, 7), skip(1), End, // 2099 DescribeConfigsRequest v1
+    array(Int32, NOT_NULL, 2093, 7), skip(2), End, // 2102 DescribeConfigsRequest v3
+    skip(1), unread(Compact, NOT_NULL), array(Compact, NULL, 1105, 1), tags(0, 0), End, // 2105 DescribeConfigsRequest/Resources
+    tags(0, 0), array(Compact, NOT_NULL, 2105, 4), skip(2), tags(0, 0), End, // 2110 DescribeConfigsRequest v4
+    unread(Int16, NOT_NULL), unread(Int16, NULL), skip(3), End, // 2115 DescribeConfigsResponse/Results/Configs
+    int16(ErrorCode), unread(Int16, NULL), skip(1), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 2115, 7), End, // 2119 DescribeConfigsResponse/Results
+    int32(ThrottleTime), array(Int32, NOT_NULL, 2119, 11), End, // 2125 DescribeConfigsResponse v0
+    unread(Int16, NOT_NULL), unread(Int16, NULL), skip(1), End, // 2128 DescribeConfigsResponse/Results/Configs/Synonyms
+    unread(Int16, NOT_NULL), unread(Int16, NULL), skip(3), array(Int32, NOT_NULL, 2128, 5), End, // 2132 DescribeConfigsResponse/Results/Configs
+    int16(ErrorCode), unread(Int16, NULL), skip(1), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 2132, 11), End, // 2137 DescribeConfigsResponse/Results
+    int32(ThrottleTime), array(Int32, NOT_NULL, 2137, 11), End, // 2143 DescribeConfigsResponse v1
+    unread(Int16, NOT_NULL), unread(Int16, NULL), skip(3), array(Int32, NOT_NULL, 2128, 5), skip(1), unread(Int16, NULL), End, // 2146 DescribeConfigsResponse/Results/Configs
+    int16(ErrorCode), unread(Int16, NULL), skip(1), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 2146, 14), End, // 2153 DescribeConfigsResponse/Results
+    int32(ThrottleTime), array(Int32, NOT_NULL, 2153, 11), End, // 2159 DescribeConfigsResponse v3
+    unread(Compact, NOT_NULL), unread(Compact, NULL), skip(1), tags(0, 0), End, // 2162 DescribeConfigsResponse/Results/Configs/Synonyms
+    unread(Compact, NOT_NULL), unread(Compact, NULL), skip(3), array(Compact, NOT_NULL, 2162, 4), skip(1), unread(Compact, NULL), tags(0, 0), End, // 2167 DescribeConfigsResponse/Results/Configs
+    int16(ErrorCode), unread(Compact, NULL), skip(1), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2167, 9), tags(0, 0), End, // 2175 DescribeConfigsResponse/Results
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 2175, 7), tags(0, 0), End, // 2182 DescribeConfigsResponse v4
+    skip(1), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1287, 4), End, // 2187 AlterConfigsRequest/Resources
+    array(Int32, NOT_NULL, 2187, 7), skip(1), End, // 2191 AlterConfigsRequest v0
+    skip(1), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1293, 3), tags(0, 0), End, // 2194 AlterConfigsRequest/Resources
+    tags(0, 0), array(Compact, NOT_NULL, 2194, 4), skip(1), tags(0, 0), End, // 2199 AlterConfigsRequest v2
+    int16(ErrorCode), unread(Int16, NULL), skip(1), unread(Int16, NOT_NULL), End, // 2204 AlterConfigsResponse/Responses
+    int32(ThrottleTime), array(Int32, NOT_NULL, 2204, 7), End, // 2209 AlterConfigsResponse v0
+    int16(ErrorCode), unread(Compact, NULL), skip(1), unread(Compact, NOT_NULL), tags(0, 0), End, // 2212 AlterConfigsResponse/Responses
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 2212, 6), tags(0, 0), End, // 2218 AlterConfigsResponse v2
+    array(Int32, NOT_NULL, 983, 6), End, // 2223 AlterReplicaLogDirsRequest v0
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 184, 3), tags(0, 0), End, // 2225 AlterReplicaLogDirsRequest/Dirs
+    tags(0, 0), array(Compact, NOT_NULL, 2225, 3), tags(0, 0), End, // 2229 AlterReplicaLogDirsRequest v2
+    array(Int32, NULL, 152, 6), End, // 2233 DescribeLogDirsRequest v0
+    tags(0, 0), array(Compact, NULL, 184, 3), tags(0, 0), End, // 2235 DescribeLogDirsRequest v2
+    unread(Int16, NOT_NULL), fixed_array(Int32, NOT_NULL, 21), End, // 2239 DescribeLogDirsResponse/Results/Topics
+    int16(ErrorCode), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 2239, 6), End, // 2242 DescribeLogDirsResponse/Results
+    int32(ThrottleTime), array(Int32, NOT_NULL, 2242, 8), End, // 2246 DescribeLogDirsResponse v0
+    skip(21), tags(0, 0), End, // 2249 DescribeLogDirsResponse/Results/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2249, 22), tags(0, 0), End, // 2252 DescribeLogDirsResponse/Results/Topics
+    int16(ErrorCode), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2252, 3), tags(0, 0), End, // 2256 DescribeLogDirsResponse/Results
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 2256, 5), tags(0, 0), End, // 2261 DescribeLogDirsResponse v2
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 2256, 5), tags(0, 0), End, // 2266 DescribeLogDirsResponse v3
+    int16(ErrorCode), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2252, 3), skip(16), tags(0, 0), End, // 2272 DescribeLogDirsResponse/Results
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 2272, 21), tags(0, 0), End, // 2278 DescribeLogDirsResponse v4
+    int16(ErrorCode), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2252, 3), skip(17), tags(0, 0), End, // 2284 DescribeLogDirsResponse/Results
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 2284, 22), tags(0, 0), End, // 2290 DescribeLogDirsResponse v5
+    unread(Int32, NOT_NULL), End, // 2296 SaslAuthenticateRequest v0
+    tags(0, 0), unread(Compact, NOT_NULL), tags(0, 0), End, // 2298 SaslAuthenticateRequest v2
+    int16(ErrorCode), unread(Int16, NULL), unread(Int32, NOT_NULL), End, // 2302 SaslAuthenticateResponse v0
+    int16(ErrorCode), unread(Int16, NULL), unread(Int32, NOT_NULL), skip(8), End, // 2306 SaslAuthenticateResponse v1
+    tags(0, 0), int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), skip(8), tags(0, 0), End, // 2311 SaslAuthenticateResponse v2
+    fixed_array(Int32, NOT_NULL, 4), End, // 2318 CreatePartitionsRequest/Topics/Assignments
+    unread(Int16, NOT_NULL), skip(4), array(Int32, NULL, 2318, 4), End, // 2320 CreatePartitionsRequest/Topics
+    array(Int32, NOT_NULL, 2320, 10), int32(Wait), skip(1), End, // 2324 CreatePartitionsRequest v0
+    fixed_array(Compact, NOT_NULL, 4), tags(0, 0), End, // 2328 CreatePartitionsRequest/Topics/Assignments
+    unread(Compact, NOT_NULL), skip(4), array(Compact, NULL, 2328, 2), tags(0, 0), End, // 2331 CreatePartitionsRequest/Topics
+    tags(0, 0), array(Compact, NOT_NULL, 2331, 7), int32(Wait), skip(1), tags(0, 0), End, // 2336 CreatePartitionsRequest v2
+    array(Int32, NOT_NULL, 1284, 4), skip(8), End, // 2342 CreateDelegationTokenRequest v0
+    tags(0, 0), array(Compact, NOT_NULL, 1170, 3), skip(8), tags(0, 0), End, // 2345 CreateDelegationTokenRequest v2
+    tags(0, 0), unread(Compact, NULL), unread(Compact, NULL), array(Compact, NOT_NULL, 1170, 3), skip(8), tags(0, 0), End, // 2350 CreateDelegationTokenRequest v3
+    int16(ErrorCode), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(24), unread(Int16, NOT_NULL), unread(Int32, NOT_NULL), int32(ThrottleTime), End, // 2357 CreateDelegationTokenResponse v0
+    tags(0, 0), int16(ErrorCode), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(24), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), int32(ThrottleTime), tags(0, 0), End, // 2365 CreateDelegationTokenResponse v2
+    tags(0, 0), int16(ErrorCode), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(24), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), int32(ThrottleTime), tags(0, 0), End, // 2375 CreateDelegationTokenResponse v3
+    unread(Int32, NOT_NULL), skip(8), End, // 2387 RenewDelegationTokenRequest v0
+    tags(0, 0), unread(Compact, NOT_NULL), skip(8), tags(0, 0), End, // 2390 RenewDelegationTokenRequest v2
+    int16(ErrorCode), skip(8), int32(ThrottleTime), End, // 2395 RenewDelegationTokenResponse v0
+    tags(0, 0), int16(ErrorCode), skip(8), int32(ThrottleTime), tags(0, 0), End, // 2399 RenewDelegationTokenResponse v2
+    array(Int32, NULL, 1284, 4), End, // 2405 DescribeDelegationTokenRequest v0
+    tags(0, 0), array(Compact, NULL, 1170, 3), tags(0, 0), End, // 2407 DescribeDelegationTokenRequest v2
+    unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(24), unread(Int16, NOT_NULL), unread(Int32, NOT_NULL), array(Int32, NOT_NULL, 1284, 4), End, // 2411 DescribeDelegationTokenResponse/Tokens
+    int16(ErrorCode), array(Int32, NOT_NULL, 2411, 38), int32(ThrottleTime), End, // 2418 DescribeDelegationTokenResponse v0
+    unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(24), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1170, 3), tags(0, 0), End, // 2422 DescribeDelegationTokenResponse/Tokens
+    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 2422, 30), int32(ThrottleTime), tags(0, 0), End, // 2430 DescribeDelegationTokenResponse v2
+    unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(24), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1170, 3), tags(0, 0), End, // 2436 DescribeDelegationTokenResponse/Tokens
+    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 2436, 32), int32(ThrottleTime), tags(0, 0), End, // 2446 DescribeDelegationTokenResponse v3
+    array(Int32, NULL, 152, 6), int32(Wait), End, // 2452 ElectLeadersRequest v0
+    skip(1), array(Int32, NULL, 152, 6), int32(Wait), End, // 2455 ElectLeadersRequest v1
+    tags(0, 0), skip(1), array(Compact, NULL, 184, 3), int32(Wait), tags(0, 0), End, // 2459 ElectLeadersRequest v2
+    skip(4), int16(ErrorCode), unread(Int16, NULL), End, // 2465 ElectLeadersResponse/ReplicaElectionResults/PartitionResult
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 2465, 8), End, // 2469 ElectLeadersResponse/ReplicaElectionResults
+    int32(ThrottleTime), array(Int32, NOT_NULL, 2469, 6), End, // 2472 ElectLeadersResponse v0
+    int32(ThrottleTime), int16(ErrorCode), array(Int32, NOT_NULL, 2469, 6), End, // 2475 ElectLeadersResponse v1
+    skip(4), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 2479 ElectLeadersResponse/ReplicaElectionResults/PartitionResult
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2479, 8), tags(0, 0), End, // 2484 ElectLeadersResponse/ReplicaElectionResults
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 2484, 3), tags(0, 0), End, // 2488 ElectLeadersResponse v2
+    unread(Int16, NOT_NULL), skip(1), unread(Int16, NULL), End, // 2494 IncrementalAlterConfigsRequest/Resources/Configs
+    skip(1), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 2494, 5), End, // 2498 IncrementalAlterConfigsRequest/Resources
+    array(Int32, NOT_NULL, 2498, 7), skip(1), End, // 2502 IncrementalAlterConfigsRequest v0
+    unread(Compact, NOT_NULL), skip(1), unread(Compact, NULL), tags(0, 0), End, // 2505 IncrementalAlterConfigsRequest/Resources/Configs
+    skip(1), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2505, 4), tags(0, 0), End, // 2510 IncrementalAlterConfigsRequest/Resources
+    tags(0, 0), array(Compact, NOT_NULL, 2510, 4), skip(1), tags(0, 0), End, // 2515 IncrementalAlterConfigsRequest v1
+    skip(4), fixed_array(Compact, NULL, 4), tags(0, 0), End, // 2520 AlterPartitionReassignmentsRequest/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2520, 6), tags(0, 0), End, // 2524 AlterPartitionReassignmentsRequest/Topics
+    tags(0, 0), int32(Wait), array(Compact, NOT_NULL, 2524, 3), tags(0, 0), End, // 2528 AlterPartitionReassignmentsRequest v0
+    tags(0, 0), int32(Wait), skip(1), array(Compact, NOT_NULL, 2524, 3), tags(0, 0), End, // 2533 AlterPartitionReassignmentsRequest v1
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 2484, 3), tags(0, 0), End, // 2539 AlterPartitionReassignmentsResponse v0
+    tags(0, 0), int32(ThrottleTime), skip(1), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 2484, 3), tags(0, 0), End, // 2546 AlterPartitionReassignmentsResponse v1
+    tags(0, 0), int32(Wait), array(Compact, NULL, 184, 3), tags(0, 0), End, // 2554 ListPartitionReassignmentsRequest v0
+    skip(4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), tags(0, 0), End, // 2559 ListPartitionReassignmentsResponse/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2559, 8), tags(0, 0), End, // 2565 ListPartitionReassignmentsResponse/Topics
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 2565, 3), tags(0, 0), End, // 2569 ListPartitionReassignmentsResponse v0
+    int16(ErrorCode), int32(ThrottleTime), array(Int32, NOT_NULL, 961, 6), End, // 2576 OffsetDeleteResponse v0
+    array(Int32, NOT_NULL, 2494, 5), skip(1), End, // 2580 DescribeClientQuotasRequest v0
+    tags(0, 0), array(Compact, NOT_NULL, 2505, 4), skip(1), tags(0, 0), End, // 2583 DescribeClientQuotasRequest v1
+    unread(Int16, NOT_NULL), skip(8), End, // 2588 DescribeClientQuotasResponse/Entries/Values
+    array(Int32, NOT_NULL, 1287, 4), array(Int32, NOT_NULL, 2588, 10), End, // 2591 DescribeClientQuotasResponse/Entries
+    int32(ThrottleTime), int16(ErrorCode), unread(Int16, NULL), array(Int32, NULL, 2591, 8), End, // 2594 DescribeClientQuotasResponse v0
+    unread(Compact, NOT_NULL), skip(8), tags(0, 0), End, // 2599 DescribeClientQuotasResponse/Entries/Values
+    array(Compact, NOT_NULL, 1293, 3), array(Compact, NOT_NULL, 2599, 10), tags(0, 0), End, // 2603 DescribeClientQuotasResponse/Entries
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NULL, 2603, 3), tags(0, 0), End, // 2607 DescribeClientQuotasResponse v1
+    unread(Int16, NOT_NULL), skip(9), End, // 2614 AlterClientQuotasRequest/Entries/Ops
+    array(Int32, NOT_NULL, 1287, 4), array(Int32, NOT_NULL, 2614, 11), End, // 2617 AlterClientQuotasRequest/Entries
+    array(Int32, NOT_NULL, 2617, 8), skip(1), End, // 2620 AlterClientQuotasRequest v0
+    unread(Compact, NOT_NULL), skip(9), tags(0, 0), End, // 2623 AlterClientQuotasRequest/Entries/Ops
+    array(Compact, NOT_NULL, 1293, 3), array(Compact, NOT_NULL, 2623, 11), tags(0, 0), End, // 2627 AlterClientQuotasRequest/Entries
+    tags(0, 0), array(Compact, NOT_NULL, 2627, 3), skip(1), tags(0, 0), End, // 2631 AlterClientQuotasRequest v1
+    int16(ErrorCode), unread(Int16, NULL), array(Int32, NOT_NULL, 1287, 4), End, // 2636 AlterClientQuotasResponse/Entries
+    int32(ThrottleTime), array(Int32, NOT_NULL, 2636, 8), End, // 2640 AlterClientQuotasResponse v0
+    int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 1293, 3), tags(0, 0), End, // 2643 AlterClientQuotasResponse/Entries
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 2643, 5), tags(0, 0), End, // 2648 AlterClientQuotasResponse v1
+    tags(0, 0), array(Compact, NULL, 403, 2), tags(0, 0), End, // 2653 DescribeUserScramCredentialsRequest v0
+    skip(5), tags(0, 0), End, // 2657 DescribeUserScramCredentialsResponse/Results/CredentialInfos
+    unread(Compact, NOT_NULL), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 2657, 6), tags(0, 0), End, // 2660 DescribeUserScramCredentialsResponse/Results
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 2660, 6), tags(0, 0), End, // 2666 DescribeUserScramCredentialsResponse v0
+    unread(Compact, NOT_NULL), skip(1), tags(0, 0), End, // 2673 AlterUserScramCredentialsRequest/Deletions
+    unread(Compact, NOT_NULL), skip(5), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), tags(0, 0), End, // 2677 AlterUserScramCredentialsRequest/Upsertions
+    tags(0, 0), array(Compact, NOT_NULL, 2673, 3), array(Compact, NOT_NULL, 2677, 9), tags(0, 0), End, // 2683 AlterUserScramCredentialsRequest v0
+    skip(24), tags(0, 0), End, // 2688 VoteRequest/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2688, 25), tags(0, 0), End, // 2691 VoteRequest/Topics
+    tags(0, 0), unread(Compact, NULL), array(Compact, NOT_NULL, 2691, 3), tags(0, 0), End, // 2695 VoteRequest v0
+    skip(56), tags(0, 0), End, // 2700 VoteRequest/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2700, 57), tags(0, 0), End, // 2703 VoteRequest/Topics
+    tags(0, 0), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 2703, 3), tags(0, 0), End, // 2707 VoteRequest v1
+    skip(57), tags(0, 0), End, // 2713 VoteRequest/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2713, 58), tags(0, 0), End, // 2716 VoteRequest/Topics
+    tags(0, 0), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 2716, 3), tags(0, 0), End, // 2720 VoteRequest v2
+    skip(4), int16(ErrorCode), skip(9), tags(0, 0), End, // 2726 VoteResponse/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2726, 16), tags(0, 0), End, // 2731 VoteResponse/Topics
+    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 2731, 3), tags(0, 0), End, // 2735 VoteResponse v0
+    unread(Int16, NULL), array(Int32, NOT_NULL, 326, 6), End, // 2740 BeginQuorumEpochRequest v0
+    skip(28), tags(0, 0), End, // 2743 BeginQuorumEpochRequest/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2743, 29), tags(0, 0), End, // 2746 BeginQuorumEpochRequest/Topics
+    tags(0, 0), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 2746, 3), array(Compact, NOT_NULL, 1964, 5), tags(0, 0), End, // 2750 BeginQuorumEpochRequest v1
+    int16(ErrorCode), array(Int32, NOT_NULL, 45, 6), End, // 2757 BeginQuorumEpochResponse v0
+    skip(4), int16(ErrorCode), skip(8), tags(0, 0), End, // 2760 BeginQuorumEpochResponse/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2760, 15), tags(0, 0), End, // 2765 BeginQuorumEpochResponse/Topics
+    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 2765, 3), tags(0, 0), End, // 2769 BeginQuorumEpochResponse v1
+    skip(12), fixed_array(Int32, NOT_NULL, 4), End, // 2774 EndQuorumEpochRequest/Topics/Partitions
+    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 2774, 16), End, // 2777 EndQuorumEpochRequest/Topics
+    unread(Int16, NULL), array(Int32, NOT_NULL, 2777, 6), End, // 2780 EndQuorumEpochRequest v0
+    skip(20), tags(0, 0), End, // 2783 EndQuorumEpochRequest/Topics/Partitions/PreferredCandidates
+    skip(12), array(Compact, NOT_NULL, 2783, 21), tags(0, 0), End, // 2786 EndQuorumEpochRequest/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2786, 14), tags(0, 0), End, // 2790 EndQuorumEpochRequest/Topics
+    tags(0, 0), unread(Compact, NULL), array(Compact, NOT_NULL, 2790, 3), array(Compact, NOT_NULL, 1964, 5), tags(0, 0), End, // 2794 EndQuorumEpochRequest v1
+    skip(4), tags(0, 0), End, // 2800 DescribeQuorumRequest/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2800, 5), tags(0, 0), End, // 2803 DescribeQuorumRequest/Topics
+    tags(0, 0), array(Compact, NOT_NULL, 2803, 3), tags(0, 0), End, // 2807 DescribeQuorumRequest v0
+    skip(4), int16(ErrorCode), skip(16), array(Compact, NOT_NULL, 1695, 13), array(Compact, NOT_NULL, 1695, 13), tags(0, 0), End, // 2811 DescribeQuorumResponse/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2811, 25), tags(0, 0), End, // 2818 DescribeQuorumResponse/Topics
+    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 2818, 3), tags(0, 0), End, // 2822 DescribeQuorumResponse v0
+    skip(4), int16(ErrorCode), skip(16), array(Compact, NOT_NULL, 2743, 29), array(Compact, NOT_NULL, 2743, 29), tags(0, 0), End, // 2827 DescribeQuorumResponse/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2827, 25), tags(0, 0), End, // 2834 DescribeQuorumResponse/Topics
+    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 2834, 3), tags(0, 0), End, // 2838 DescribeQuorumResponse v1
+    skip(44), tags(0, 0), End, // 2843 DescribeQuorumResponse/Topics/Partitions/CurrentVoters
+    skip(4), int16(ErrorCode), unread(Compact, NULL), skip(16), array(Compact, NOT_NULL, 2843, 45), array(Compact, NOT_NULL, 2843, 45), tags(0, 0), End, // 2846 DescribeQuorumResponse/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2846, 26), tags(0, 0), End, // 2854 DescribeQuorumResponse/Topics
+    skip(4), array(Compact, NOT_NULL, 1964, 5), tags(0, 0), End, // 2858 DescribeQuorumResponse/Nodes
+    tags(0, 0), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 2854, 3), array(Compact, NOT_NULL, 2858, 6), tags(0, 0), End, // 2862 DescribeQuorumResponse v2
+    skip(8), fixed_array(Compact, NOT_NULL, 4), skip(4), tags(0, 0), End, // 2869 AlterPartitionRequest/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2869, 14), tags(0, 0), End, // 2874 AlterPartitionRequest/Topics
+    tags(0, 0), skip(12), array(Compact, NOT_NULL, 2874, 3), tags(0, 0), End, // 2878 AlterPartitionRequest v0
+    skip(8), fixed_array(Compact, NOT_NULL, 4), skip(5), tags(0, 0), End, // 2883 AlterPartitionRequest/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2883, 15), tags(0, 0), End, // 2888 AlterPartitionRequest/Topics
+    tags(0, 0), skip(12), array(Compact, NOT_NULL, 2888, 3), tags(0, 0), End, // 2892 AlterPartitionRequest v1
+    skip(16), array(Compact, NOT_NULL, 2883, 15), tags(0, 0), End, // 2897 AlterPartitionRequest/Topics
+    tags(0, 0), skip(12), array(Compact, NOT_NULL, 2897, 18), tags(0, 0), End, // 2901 AlterPartitionRequest v2
+    skip(8), array(Compact, NOT_NULL, 1695, 13), skip(5), tags(0, 0), End, // 2906 AlterPartitionRequest/Topics/Partitions
+    skip(16), array(Compact, NOT_NULL, 2906, 15), tags(0, 0), End, // 2911 AlterPartitionRequest/Topics
+    tags(0, 0), skip(12), array(Compact, NOT_NULL, 2911, 18), tags(0, 0), End, // 2915 AlterPartitionRequest v3
+    skip(4), int16(ErrorCode), skip(8), fixed_array(Compact, NOT_NULL, 4), skip(4), tags(0, 0), End, // 2920 AlterPartitionResponse/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2920, 20), tags(0, 0), End, // 2927 AlterPartitionResponse/Topics
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 2927, 3), tags(0, 0), End, // 2931 AlterPartitionResponse v0
+    skip(4), int16(ErrorCode), skip(8), fixed_array(Compact, NOT_NULL, 4), skip(5), tags(0, 0), End, // 2937 AlterPartitionResponse/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2937, 21), tags(0, 0), End, // 2944 AlterPartitionResponse/Topics
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 2944, 3), tags(0, 0), End, // 2948 AlterPartitionResponse v1
+    skip(16), array(Compact, NOT_NULL, 2937, 21), tags(0, 0), End, // 2954 AlterPartitionResponse/Topics
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 2954, 18), tags(0, 0), End, // 2958 AlterPartitionResponse v2
+    unread(Compact, NOT_NULL), skip(3), tags(0, 0), End, // 2964 UpdateFeaturesRequest/FeatureUpdates
+    tags(0, 0), int32(Wait), array(Compact, NOT_NULL, 2964, 5), tags(0, 0), End, // 2968 UpdateFeaturesRequest v0
+    tags(0, 0), int32(Wait), array(Compact, NOT_NULL, 2964, 5), skip(1), tags(0, 0), End, // 2973 UpdateFeaturesRequest v1
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 1671, 5), tags(0, 0), End, // 2979 UpdateFeaturesResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 2986 UpdateFeaturesResponse v2
+    tags(0, 0), unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), tags(0, 0), End, // 2992 EnvelopeRequest v0
+    tags(0, 0), unread(Compact, NULL), int16(ErrorCode), tags(0, 0), End, // 2998 EnvelopeResponse v0
+    skip(20), tags(0, 0), skip(8), tags(0, 0), End, // 3003 FetchSnapshotRequest/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3003, 30), tags(0, 0), End, // 3008 FetchSnapshotRequest/Topics
+    tags(0, 0), skip(8), array(Compact, NOT_NULL, 3008, 3), tags(0, 0), End, // 3012 FetchSnapshotRequest v0
+    skip(4), int16(ErrorCode), skip(12), tags(0, 0), skip(16), unread(Compact, NOT_NULL), tags(0, 0), End, // 3017 FetchSnapshotResponse/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3017, 37), tags(0, 0), End, // 3025 FetchSnapshotResponse/Topics
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 3025, 3), tags(0, 0), End, // 3029 FetchSnapshotResponse v0
+    tags(0, 0), skip(1), tags(0, 0), End, // 3035 DescribeClusterRequest v0
+    tags(0, 0), skip(2), tags(0, 0), End, // 3039 DescribeClusterRequest v1
+    tags(0, 0), skip(3), tags(0, 0), End, // 3043 DescribeClusterRequest v2
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), skip(4), array(Compact, NOT_NULL, 104, 11), skip(4), tags(0, 0), End, // 3047 DescribeClusterResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), skip(1), unread(Compact, NOT_NULL), skip(4), array(Compact, NOT_NULL, 104, 11), skip(4), tags(0, 0), End, // 3057 DescribeClusterResponse v1
+    int32(NodeId), bytes(Host, Compact, NOT_NULL), int32(Port), unread(Compact, NULL), skip(1), tags(0, 0), End, // 3068 DescribeClusterResponse/Brokers
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), skip(1), unread(Compact, NOT_NULL), skip(4), array(Compact, NOT_NULL, 3068, 12), skip(4), tags(0, 0), End, // 3075 DescribeClusterResponse v2
+    tags(0, 0), array(Compact, NOT_NULL, 184, 3), tags(0, 0), End, // 3086 DescribeProducersRequest v0
+    skip(36), tags(0, 0), End, // 3090 DescribeProducersResponse/Topics/Partitions/ActiveProducers
+    skip(4), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 3090, 37), tags(0, 0), End, // 3093 DescribeProducersResponse/Topics/Partitions
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3093, 9), tags(0, 0), End, // 3099 DescribeProducersResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3099, 3), tags(0, 0), End, // 3103 DescribeProducersResponse v0
+    unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(4), tags(0, 0), End, // 3108 BrokerRegistrationRequest/Listeners
+    tags(0, 0), skip(4), unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 3108, 7), array(Compact, NOT_NULL, 877, 6), unread(Compact, NULL), tags(0, 0), End, // 3113 BrokerRegistrationRequest v0
+    tags(0, 0), skip(4), unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 3108, 7), array(Compact, NOT_NULL, 877, 6), unread(Compact, NULL), skip(1), tags(0, 0), End, // 3122 BrokerRegistrationRequest v1
+    tags(0, 0), skip(4), unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 3108, 7), array(Compact, NOT_NULL, 877, 6), unread(Compact, NULL), skip(1), fixed_array(Compact, NOT_NULL, 16), tags(0, 0), End, // 3132 BrokerRegistrationRequest v2
+    tags(0, 0), skip(4), unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 3108, 7), array(Compact, NOT_NULL, 877, 6), unread(Compact, NULL), skip(1), fixed_array(Compact, NOT_NULL, 16), skip(8), tags(0, 0), End, // 3143 BrokerRegistrationRequest v3
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(8), tags(0, 0), End, // 3155 BrokerRegistrationResponse v0
+    tags(0, 0), skip(22), tags(0, 0), End, // 3161 BrokerHeartbeatRequest v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(3), tags(0, 0), End, // 3165 BrokerHeartbeatResponse v0
+    tags(0, 0), skip(4), tags(0, 0), End, // 3171 UnregisterBrokerRequest v0
+    int16(ErrorCode), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(22), array(Compact, NOT_NULL, 184, 3), tags(0, 0), End, // 3175 DescribeTransactionsResponse/TransactionStates
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3175, 28), tags(0, 0), End, // 3182 DescribeTransactionsResponse v0
+    tags(0, 0), array(Compact, NOT_NULL, 1105, 1), fixed_array(Compact, NOT_NULL, 8), tags(0, 0), End, // 3187 ListTransactionsRequest v0
+    tags(0, 0), array(Compact, NOT_NULL, 1105, 1), fixed_array(Compact, NOT_NULL, 8), skip(8), tags(0, 0), End, // 3192 ListTransactionsRequest v1
+    tags(0, 0), array(Compact, NOT_NULL, 1105, 1), fixed_array(Compact, NOT_NULL, 8), skip(8), unread(Compact, NULL), tags(0, 0), End, // 3198 ListTransactionsRequest v2
+    unread(Compact, NOT_NULL), skip(8), unread(Compact, NOT_NULL), tags(0, 0), End, // 3205 ListTransactionsResponse/TransactionStates
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 1105, 1), array(Compact, NOT_NULL, 3205, 11), tags(0, 0), End, // 3210 ListTransactionsResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(12), tags(0, 0), End, // 3217 AllocateProducerIdsResponse v0
+    tags(0, 0), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(4), unread(Compact, NULL), unread(Compact, NULL), skip(4), array(Compact, NULL, 1105, 1), unread(Compact, NULL), array(Compact, NULL, 201, 18), tags(0, 0), End, // 3223 ConsumerGroupHeartbeatRequest v0
+    tags(0, 0), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(4), unread(Compact, NULL), unread(Compact, NULL), skip(4), array(Compact, NULL, 1105, 1), unread(Compact, NULL), unread(Compact, NULL), array(Compact, NULL, 201, 18), tags(0, 0), End, // 3235 ConsumerGroupHeartbeatRequest v1
+    array(Compact, NOT_NULL, 201, 18), tags(0, 0), End, // 3248 ConsumerGroupHeartbeatResponse/Assignment
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), unread(Compact, NULL), skip(8), nullable_struct(3248), tags(0, 0), End, // 3251 ConsumerGroupHeartbeatResponse v0
+    skip(16), unread(Compact, NOT_NULL), fixed_array(Compact, NOT_NULL, 4), tags(0, 0), End, // 3260 ConsumerGroupDescribeResponse/Groups/Members/Assignment/TopicPartitions
+    unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NULL), skip(4), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1105, 1), unread(Compact, NULL), array(Compact, NOT_NULL, 3260, 19), tags(0, 0), array(Compact, NOT_NULL, 3260, 19), tags(0, 0), tags(0, 0), End, // 3265 ConsumerGroupDescribeResponse/Groups/Members
+    int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(8), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3265, 16), skip(4), tags(0, 0), End, // 3279 ConsumerGroupDescribeResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3279, 20), tags(0, 0), End, // 3289 ConsumerGroupDescribeResponse v0
+    unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NULL), skip(4), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1105, 1), unread(Compact, NULL), array(Compact, NOT_NULL, 3260, 19), tags(0, 0), array(Compact, NOT_NULL, 3260, 19), tags(0, 0), skip(1), tags(0, 0), End, // 3294 ConsumerGroupDescribeResponse/Groups/Members
+    int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(8), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3294, 17), skip(4), tags(0, 0), End, // 3309 ConsumerGroupDescribeResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3309, 20), tags(0, 0), End, // 3319 ConsumerGroupDescribeResponse v1
+    tags(0, 0), skip(21), array(Compact, NOT_NULL, 3108, 7), array(Compact, NOT_NULL, 877, 6), tags(0, 0), End, // 3324 ControllerRegistrationRequest v0
+    tags(0, 0), skip(16), tags(0, 0), End, // 3330 GetTelemetrySubscriptionsRequest v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(20), fixed_array(Compact, NOT_NULL, 1), skip(9), array(Compact, NOT_NULL, 1105, 1), tags(0, 0), End, // 3334 GetTelemetrySubscriptionsResponse v0
+    tags(0, 0), skip(22), unread(Compact, NOT_NULL), tags(0, 0), End, // 3343 PushTelemetryRequest v0
+    skip(16), array(Compact, NOT_NULL, 2800, 5), tags(0, 0), End, // 3348 AssignReplicasToDirsRequest/Directories/Topics
+    skip(16), array(Compact, NOT_NULL, 3348, 18), tags(0, 0), End, // 3352 AssignReplicasToDirsRequest/Directories
+    tags(0, 0), skip(12), array(Compact, NOT_NULL, 3352, 18), tags(0, 0), End, // 3356 AssignReplicasToDirsRequest v0
+    skip(16), array(Compact, NOT_NULL, 719, 18), tags(0, 0), End, // 3361 AssignReplicasToDirsResponse/Directories
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 3361, 18), tags(0, 0), End, // 3365 AssignReplicasToDirsResponse v0
+    tags(0, 0), fixed_array(Compact, NOT_NULL, 1), tags(0, 0), End, // 3371 ListConfigResourcesRequest v1
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 403, 2), tags(0, 0), End, // 3375 ListConfigResourcesResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 2673, 3), tags(0, 0), End, // 3381 ListConfigResourcesResponse v1
+    tags(0, 0), array(Compact, NOT_NULL, 403, 2), skip(4), nullable_struct(877), tags(0, 0), End, // 3387 DescribeTopicPartitionsRequest v0
+    int16(ErrorCode), skip(12), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NULL, 4), fixed_array(Compact, NULL, 4), fixed_array(Compact, NOT_NULL, 4), tags(0, 0), End, // 3393 DescribeTopicPartitionsResponse/Topics/Partitions
+    int16(ErrorCode), unread(Compact, NULL), skip(17), array(Compact, NOT_NULL, 3393, 20), skip(4), tags(0, 0), End, // 3402 DescribeTopicPartitionsResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3402, 26), nullable_struct(877), tags(0, 0), End, // 3409 DescribeTopicPartitionsResponse v0
+    tags(0, 0), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(4), unread(Compact, NULL), array(Compact, NULL, 1105, 1), tags(0, 0), End, // 3415 ShareGroupHeartbeatRequest v0
+    unread(Compact, NOT_NULL), unread(Compact, NULL), skip(4), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1105, 1), array(Compact, NOT_NULL, 3260, 19), tags(0, 0), tags(0, 0), End, // 3423 ShareGroupDescribeResponse/Groups/Members
+    int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(8), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3423, 12), skip(4), tags(0, 0), End, // 3433 ShareGroupDescribeResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3433, 20), tags(0, 0), End, // 3443 ShareGroupDescribeResponse v0
+    skip(16), fixed_array(Compact, NOT_NULL, 1), tags(0, 0), End, // 3448 ShareFetchRequest/Topics/Partitions/AcknowledgementBatches
+    skip(8), array(Compact, NOT_NULL, 3448, 18), tags(0, 0), End, // 3452 ShareFetchRequest/Topics/Partitions
+    skip(16), array(Compact, NOT_NULL, 3452, 10), tags(0, 0), End, // 3456 ShareFetchRequest/Topics
+    tags(0, 0), unread(Compact, NULL), unread(Compact, NULL), skip(4), int32(Wait), skip(8), array(Compact, NOT_NULL, 3456, 18), array(Compact, NOT_NULL, 201, 18), tags(0, 0), End, // 3460 ShareFetchRequest v0
+    skip(4), array(Compact, NOT_NULL, 3448, 18), tags(0, 0), End, // 3470 ShareFetchRequest/Topics/Partitions
+    skip(16), array(Compact, NOT_NULL, 3470, 6), tags(0, 0), End, // 3474 ShareFetchRequest/Topics
+    tags(0, 0), unread(Compact, NULL), unread(Compact, NULL), skip(4), int32(Wait), skip(16), array(Compact, NOT_NULL, 3474, 18), array(Compact, NOT_NULL, 201, 18), tags(0, 0), End, // 3478 ShareFetchRequest v1
+    tags(0, 0), unread(Compact, NULL), unread(Compact, NULL), skip(4), int32(Wait), skip(18), array(Compact, NOT_NULL, 3474, 18), array(Compact, NOT_NULL, 201, 18), tags(0, 0), End, // 3488 ShareFetchRequest v2
+    skip(18), tags(0, 0), End, // 3498 ShareFetchResponse/Responses/Partitions/AcquiredRecords
+    skip(4), int16(ErrorCode), unread(Compact, NULL), int16(ErrorCode), unread(Compact, NULL), skip(8), tags(0, 0), unread(Compact, NULL), array(Compact, NOT_NULL, 3498, 19), tags(0, 0), End, // 3501 ShareFetchResponse/Responses/Partitions
+    skip(16), array(Compact, NOT_NULL, 3501, 22), tags(0, 0), End, // 3512 ShareFetchResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 3512, 18), array(Compact, NOT_NULL, 104, 11), tags(0, 0), End, // 3516 ShareFetchResponse v0
+    skip(4), int16(ErrorCode), unread(Compact, NULL), int16(ErrorCode), unread(Compact, NULL), skip(8), tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3498, 19), tags(0, 0), End, // 3524 ShareFetchResponse/Responses/Partitions
+    skip(16), array(Compact, NOT_NULL, 3524, 22), tags(0, 0), End, // 3535 ShareFetchResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 3535, 18), array(Compact, NOT_NULL, 104, 11), tags(0, 0), End, // 3539 ShareFetchResponse v1
+    tags(0, 0), unread(Compact, NULL), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 3474, 18), tags(0, 0), End, // 3548 ShareAcknowledgeRequest v0
+    tags(0, 0), unread(Compact, NULL), unread(Compact, NULL), skip(5), array(Compact, NOT_NULL, 3474, 18), tags(0, 0), End, // 3555 ShareAcknowledgeRequest v2
+    skip(4), int16(ErrorCode), unread(Compact, NULL), skip(8), tags(0, 0), tags(0, 0), End, // 3562 ShareAcknowledgeResponse/Responses/Partitions
+    skip(16), array(Compact, NOT_NULL, 3562, 17), tags(0, 0), End, // 3569 ShareAcknowledgeResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 3569, 18), array(Compact, NOT_NULL, 104, 11), tags(0, 0), End, // 3573 ShareAcknowledgeResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 3569, 18), array(Compact, NOT_NULL, 104, 11), tags(0, 0), End, // 3581 ShareAcknowledgeResponse v2
+    tags(0, 0), unread(Compact, NULL), int32(Wait), skip(20), array(Compact, NOT_NULL, 1964, 5), tags(0, 0), End, // 3590 AddRaftVoterRequest v0
+    tags(0, 0), unread(Compact, NULL), int32(Wait), skip(20), array(Compact, NOT_NULL, 1964, 5), skip(1), tags(0, 0), End, // 3597 AddRaftVoterRequest v1
+    tags(0, 0), unread(Compact, NULL), skip(20), tags(0, 0), End, // 3605 RemoveRaftVoterRequest v0
+    tags(0, 0), unread(Compact, NULL), skip(24), array(Compact, NOT_NULL, 1964, 5), skip(4), tags(0, 0), tags(0, 0), End, // 3610 UpdateRaftVoterRequest v0
+    skip(16), array(Compact, NOT_NULL, 283, 17), tags(0, 0), End, // 3618 InitializeShareGroupStateRequest/Topics
+    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3618, 18), tags(0, 0), End, // 3622 InitializeShareGroupStateRequest v0
+    skip(16), array(Compact, NOT_NULL, 2479, 8), tags(0, 0), End, // 3627 InitializeShareGroupStateResponse/Results
+    tags(0, 0), array(Compact, NOT_NULL, 3627, 18), tags(0, 0), End, // 3631 InitializeShareGroupStateResponse v0
+    skip(8), tags(0, 0), End, // 3635 ReadShareGroupStateRequest/Topics/Partitions
+    skip(16), array(Compact, NOT_NULL, 3635, 9), tags(0, 0), End, // 3638 ReadShareGroupStateRequest/Topics
+    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3638, 18), tags(0, 0), End, // 3642 ReadShareGroupStateRequest v0
+    skip(19), tags(0, 0), End, // 3647 ReadShareGroupStateResponse/Results/Partitions/StateBatches
+    skip(4), int16(ErrorCode), unread(Compact, NULL), skip(12), array(Compact, NOT_NULL, 3647, 20), tags(0, 0), End, // 3650 ReadShareGroupStateResponse/Results/Partitions
+    skip(16), array(Compact, NOT_NULL, 3650, 21), tags(0, 0), End, // 3657 ReadShareGroupStateResponse/Results
+    tags(0, 0), array(Compact, NOT_NULL, 3657, 18), tags(0, 0), End, // 3661 ReadShareGroupStateResponse v0
+    skip(20), array(Compact, NOT_NULL, 3647, 20), tags(0, 0), End, // 3665 WriteShareGroupStateRequest/Topics/Partitions
+    skip(16), array(Compact, NOT_NULL, 3665, 22), tags(0, 0), End, // 3669 WriteShareGroupStateRequest/Topics
+    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3669, 18), tags(0, 0), End, // 3673 WriteShareGroupStateRequest v0
+    skip(24), array(Compact, NOT_NULL, 3647, 20), tags(0, 0), End, // 3678 WriteShareGroupStateRequest/Topics/Partitions
+    skip(16), array(Compact, NOT_NULL, 3678, 26), tags(0, 0), End, // 3682 WriteShareGroupStateRequest/Topics
+    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3682, 18), tags(0, 0), End, // 3686 WriteShareGroupStateRequest v1
+    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3348, 18), tags(0, 0), End, // 3691 DeleteShareGroupStateRequest v0
+    skip(4), int16(ErrorCode), unread(Compact, NULL), skip(16), tags(0, 0), End, // 3696 ReadShareGroupStateSummaryResponse/Results/Partitions
+    skip(16), array(Compact, NOT_NULL, 3696, 24), tags(0, 0), End, // 3702 ReadShareGroupStateSummaryResponse/Results
+    tags(0, 0), array(Compact, NOT_NULL, 3702, 18), tags(0, 0), End, // 3706 ReadShareGroupStateSummaryResponse v0
+    skip(4), int16(ErrorCode), unread(Compact, NULL), skip(20), tags(0, 0), End, // 3710 ReadShareGroupStateSummaryResponse/Results/Partitions
+    skip(16), array(Compact, NOT_NULL, 3710, 28), tags(0, 0), End, // 3716 ReadShareGroupStateSummaryResponse/Results
+    tags(0, 0), array(Compact, NOT_NULL, 3716, 18), tags(0, 0), End, // 3720 ReadShareGroupStateSummaryResponse v1
+    unread(Compact, NOT_NULL), skip(6), array(Compact, NOT_NULL, 1170, 3), tags(0, 0), End, // 3724 StreamsGroupHeartbeatRequest/Topology/Subtopologies/StateChangelogTopics
+    fixed_array(Compact, NOT_NULL, 2), fixed_array(Compact, NOT_NULL, 2), fixed_array(Compact, NOT_NULL, 2), tags(0, 0), End, // 3729 StreamsGroupHeartbeatRequest/Topology/Subtopologies/CopartitionGroups
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1105, 1), array(Compact, NOT_NULL, 1105, 1), array(Compact, NOT_NULL, 3724, 9), array(Compact, NOT_NULL, 1105, 1), array(Compact, NOT_NULL, 3724, 9), array(Compact, NOT_NULL, 3729, 4), tags(0, 0), End, // 3734 StreamsGroupHeartbeatRequest/Topology/Subtopologies
+    skip(4), array(Compact, NOT_NULL, 3734, 8), tags(0, 0), End, // 3743 StreamsGroupHeartbeatRequest/Topology
+    unread(Compact, NOT_NULL), skip(2), tags(0, 0), End, // 3747 StreamsGroupHeartbeatRequest/UserEndpoint
+    unread(Compact, NOT_NULL), skip(12), tags(0, 0), End, // 3751 StreamsGroupHeartbeatRequest/TaskOffsets
+    tags(0, 0), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(8), unread(Compact, NULL), unread(Compact, NULL), skip(4), nullable_struct(3743), array(Compact, NULL, 184, 3), array(Compact, NULL, 184, 3), array(Compact, NULL, 184, 3), unread(Compact, NULL), nullable_struct(3747), array(Compact, NULL, 1170, 3), array(Compact, NULL, 3751, 14), array(Compact, NULL, 3751, 14), skip(1), tags(0, 0), End, // 3755 StreamsGroupHeartbeatRequest v0
+    skip(1), unread(Compact, NOT_NULL), tags(0, 0), End, // 3774 StreamsGroupHeartbeatResponse/Status
+    unread(Compact, NOT_NULL), skip(2), tags(0, 0), array(Compact, NOT_NULL, 184, 3), array(Compact, NOT_NULL, 184, 3), tags(0, 0), End, // 3778 StreamsGroupHeartbeatResponse/PartitionsByUserEndpoint
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), skip(16), array(Compact, NULL, 3774, 3), array(Compact, NULL, 184, 3), array(Compact, NULL, 184, 3), array(Compact, NULL, 184, 3), skip(4), array(Compact, NULL, 3778, 7), tags(0, 0), End, // 3785 StreamsGroupHeartbeatResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), skip(20), array(Compact, NULL, 3774, 3), array(Compact, NULL, 184, 3), array(Compact, NULL, 184, 3), array(Compact, NULL, 184, 3), skip(5), array(Compact, NULL, 3778, 7), tags(0, 0), End, // 3799 StreamsGroupHeartbeatResponse v1
+    tags(0, 0), array(Compact, NOT_NULL, 1105, 1), skip(2), tags(0, 0), End, // 3813 StreamsGroupDescribeRequest v1
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1105, 1), array(Compact, NOT_NULL, 1105, 1), array(Compact, NOT_NULL, 3724, 9), array(Compact, NOT_NULL, 3724, 9), tags(0, 0), End, // 3818 StreamsGroupDescribeResponse/Groups/Topology/Subtopologies
+    skip(4), array(Compact, NULL, 3818, 6), tags(0, 0), End, // 3825 StreamsGroupDescribeResponse/Groups/Topology
+    unread(Compact, NOT_NULL), skip(4), unread(Compact, NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(4), unread(Compact, NOT_NULL), nullable_struct(3747), array(Compact, NOT_NULL, 1170, 3), array(Compact, NOT_NULL, 3751, 14), array(Compact, NOT_NULL, 3751, 14), array(Compact, NOT_NULL, 184, 3), array(Compact, NOT_NULL, 184, 3), array(Compact, NOT_NULL, 184, 3), tags(0, 0), array(Compact, NOT_NULL, 184, 3), array(Compact, NOT_NULL, 184, 3), array(Compact, NOT_NULL, 184, 3), tags(0, 0), skip(1), tags(0, 0), End, // 3829 StreamsGroupDescribeResponse/Groups/Members
+    int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(8), nullable_struct(3825), array(Compact, NOT_NULL, 3829, 28), skip(4), tags(0, 0), End, // 3852 StreamsGroupDescribeResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3852, 20), tags(0, 0), End, // 3862 StreamsGroupDescribeResponse v0
+    unread(Compact, NOT_NULL), skip(1), array(Compact, NOT_NULL, 1105, 1), unread(Compact, NULL), array(Compact, NOT_NULL, 1105, 1), array(Compact, NOT_NULL, 1105, 1), tags(0, 0), End, // 3867 StreamsGroupDescribeResponse/Groups/TopologyDescription/Subtopologies/Nodes
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3867, 7), tags(0, 0), End, // 3875 StreamsGroupDescribeResponse/Groups/TopologyDescription/Subtopologies
+    unread(Compact, NOT_NULL), skip(1), array(Compact, NOT_NULL, 1105, 1), unread(Compact, NULL), array(Compact, NOT_NULL, 1105, 1), array(Compact, NOT_NULL, 1105, 1), tags(0, 0), unread(Compact, NOT_NULL), skip(1), array(Compact, NOT_NULL, 1105, 1), unread(Compact, NULL), array(Compact, NOT_NULL, 1105, 1), array(Compact, NOT_NULL, 1105, 1), tags(0, 0), tags(0, 0), End, // 3879 StreamsGroupDescribeResponse/Groups/TopologyDescription/GlobalStores
+    array(Compact, NOT_NULL, 3875, 3), array(Compact, NOT_NULL, 3879, 15), tags(0, 0), End, // 3895 StreamsGroupDescribeResponse/Groups/TopologyDescription
+    int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(8), nullable_struct(3825), array(Compact, NOT_NULL, 3829, 28), skip(4), nullable_struct(3895), skip(1), unread(Compact, NULL), tags(0, 0), End, // 3899 StreamsGroupDescribeResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3899, 23), tags(0, 0), End, // 3912 StreamsGroupDescribeResponse v1
+    tags(0, 0), array(Compact, NOT_NULL, 1000, 3), tags(0, 0), End, // 3917 DescribeShareGroupOffsetsRequest v0
+    skip(16), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 3921 DescribeShareGroupOffsetsResponse/Groups/Topics/Partitions
+    unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 3921, 20), tags(0, 0), End, // 3926 DescribeShareGroupOffsetsResponse/Groups/Topics
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3926, 19), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 3931 DescribeShareGroupOffsetsResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3931, 6), tags(0, 0), End, // 3937 DescribeShareGroupOffsetsResponse v0
+    skip(24), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 3942 DescribeShareGroupOffsetsResponse/Groups/Topics/Partitions
+    unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 3942, 28), tags(0, 0), End, // 3947 DescribeShareGroupOffsetsResponse/Groups/Topics
+    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3947, 19), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 3952 DescribeShareGroupOffsetsResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3952, 6), tags(0, 0), End, // 3958 DescribeShareGroupOffsetsResponse v1
+    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1698, 3), tags(0, 0), End, // 3963 AlterShareGroupOffsetsRequest v0
+    unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 2479, 8), tags(0, 0), End, // 3968 AlterShareGroupOffsetsResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 3968, 19), tags(0, 0), End, // 3973 AlterShareGroupOffsetsResponse v0
+    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 403, 2), tags(0, 0), End, // 3980 DeleteShareGroupOffsetsRequest v0
+    unread(Compact, NOT_NULL), skip(16), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 3985 DeleteShareGroupOffsetsResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 3985, 21), tags(0, 0), End, // 3991 DeleteShareGroupOffsetsResponse v0
+    tags(0, 0), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(4), array(Compact, NOT_NULL, 3875, 3), array(Compact, NOT_NULL, 3879, 15), tags(0, 0), tags(0, 0), End, // 3998 StreamsGroupTopologyDescriptionUpdateRequest v0
 ];
 
-static TAGS: [Tag; 3] = [
+static TAGS: [Tag; 4] = [
     tag(0, 110), // 0
-    tag(2, 1556), // 1
-    tag(0, 856), // 2
+    tag(1, 214), // 1
+    tag(2, 1560), // 2
+    tag(0, 860), // 3
 ];
 
 static APIS: [Api; 95] = [
     api(0, &[6, 6, 6, 10, 10, 10, 10, 10, 10, 23, 23, 23, 23, 34], &[48, 50, 60, 60, 60, 70, 70, 70, 85, 99, 112, 112, 112, 121]), // 0 Produce
-    api(0, &[129, 129, 129, 134, 139, 147, 147, 155, 155, 164, 164, 170, 188, 205, 205, 214, 214, 214, 214], &[230, 232, 232, 232, 244, 256, 256, 259, 259, 259, 259, 274, 294, 305, 305, 305, 312, 312, 312]), // 1 Fetch
-    api(0, &[319, 325, 328, 328, 331, 331, 338, 338, 338, 338, 343, 343], &[356, 358, 360, 360, 370, 370, 382, 382, 382, 382, 382, 382]), // 2 ListOffsets
-    api(0, &[389, 391, 391, 391, 393, 393, 393, 393, 396, 402, 411, 416, 416, 416], &[434, 447, 451, 456, 456, 473, 473, 490, 502, 523, 539, 548, 563, 571]), // 3 Metadata
-    api(0, &[590, 601, 614, 629, 651, 662, 682, 688], &[698, 698, 698, 698, 706, 719, 719, 719]), // 4 LeaderAndIsr
-    api(0, &[727, 730, 733, 745, 750], &[698, 698, 706, 706, 706]), // 5 StopReplica
-    api(0, &[590, 762, 770, 783, 794, 807, 833, 844, 850], &[856, 856, 856, 856, 856, 856, 858, 858, 858]), // 6 UpdateMetadata
-    api(0, &[862, 862, 864, 866], &[870, 870, 870, 877]), // 7 ControlledShutdown
-    api(0, &[888, 897, 902, 902, 902, 908, 919, 924, 934, 934, 946], &[960, 960, 960, 962, 962, 962, 962, 962, 969, 969, 974]), // 8 OffsetCommit
-    api(0, &[979, 979, 982, 982, 982, 982, 985, 990, 1000, 1011, 1022], &[1034, 1034, 1036, 1039, 1039, 1050, 1063, 1063, 1074, 1074, 1088]), // 9 OffsetFetch
-    api(0, &[387, 1093, 1093, 1096, 1103, 1103, 1103], &[1108, 1113, 1113, 1120, 1137, 1137, 1137]), // 10 FindCoordinator
-    api(0, &[1145, 1151, 1151, 1151, 1151, 1158, 1170, 1170, 1180, 1180], &[1191, 1191, 1198, 1198, 1198, 1210, 1223, 1233, 1233, 1244]), // 11 JoinGroup
-    api(0, &[1256, 1256, 1256, 1260, 1265], &[856, 1272, 1272, 1272, 1275]), // 12 Heartbeat
-    api(0, &[1280, 1280, 1280, 1286, 1293, 1303], &[856, 1272, 1272, 1312, 1321, 1321]), // 13 LeaveGroup
-    api(0, &[1327, 1327, 1327, 1332, 1338, 1346], &[1356, 1359, 1359, 1359, 1363, 1369]), // 14 SyncGroup
-    api(0, &[389, 389, 389, 1377, 1377, 1380, 1380], &[1398, 1400, 1400, 1411, 1429, 1449, 1464]), // 15 DescribeGroups
-    api(0, &[1469, 1469, 1469, 1470, 1473, 1477], &[1482, 1485, 1485, 1489, 1500, 1512]), // 16 ListGroups
-    api(0, &[1518, 1518], &[1520, 1520]), // 17 SaslHandshake
-    api(0, &[1469, 1469, 1469, 1523, 1523, 1528], &[1539, 1542, 1542, 1558, 1558, 1558]), // 18 ApiVersions
-    api(0, &[1571, 1574, 1574, 1574, 1574, 1588, 1588, 1588], &[1597, 1603, 1605, 1605, 1605, 1620, 1620, 1633]), // 19 CreateTopics
-    api(0, &[1638, 1638, 1638, 1638, 1641, 1641, 1650], &[1597, 1655, 1655, 1655, 1662, 1672, 1683]), // 20 DeleteTopics
-    api(0, &[1688, 1688, 1698], &[1709, 1709, 1720]), // 21 DeleteRecords
-    api(0, &[1725, 1725, 1728, 1733, 1733, 1733, 1738], &[1743, 1743, 1747, 1747, 1747, 1747, 1753]), // 22 InitProducerId
-    api(0, &[1762, 1762, 1764, 325, 1766], &[1777, 1785, 1787, 1787, 1798]), // 23 OffsetForLeaderEpoch
-    api(0, &[1803, 1803, 1803, 1807, 1818, 1818], &[962, 962, 962, 969, 1826, 1826]), // 24 AddPartitionsToTxn
-    api(0, &[1832, 1832, 1832, 1836, 1836], &[1272, 1272, 1272, 1275, 1275]), // 25 AddOffsetsToTxn
-    api(0, &[1842, 1842, 1842, 1845, 1845, 1845], &[1272, 1272, 1272, 1275, 1275, 1747]), // 26 EndTxn
-    api(0, &[1854, 1861, 1870], &[1877, 1883, 1883]), // 27 WriteTxnMarkers
-    api(0, &[1887, 1887, 1892, 1897, 1897, 1897, 1906], &[962, 962, 962, 969, 969, 969, 974]), // 28 TxnOffsetCommit
-    api(0, &[1915, 1921, 1928, 1928], &[1945, 1955, 1971, 1971]), // 29 DescribeAcls
-    api(0, &[1984, 1993, 2003, 2003], &[2010, 2010, 2017, 2017]), // 30 CreateAcls
-    api(0, &[2022, 2024, 2034, 2034], &[2050, 2066, 2084, 2084]), // 31 DeleteAcls
-    api(0, &[2093, 2095, 2095, 2098, 2106], &[2121, 2139, 2139, 2155, 2178]), // 32 DescribeConfigs
-    api(0, &[2187, 2187, 2195], &[2205, 2205, 2214]), // 33 AlterConfigs
-    api(0, &[2219, 2219, 2225], &[962, 962, 969]), // 34 AlterReplicaLogDirs
-    api(0, &[2229, 2229, 2231, 2231, 2231, 2231], &[2242, 2242, 2257, 2262, 2274, 2286]), // 35 DescribeLogDirs
-    api(0, &[2292, 2292, 2294], &[2298, 2302, 2307]), // 36 SaslAuthenticate
-    api(0, &[2320, 2320, 2332, 2332], &[1605, 1605, 1672, 1672]), // 37 CreatePartitions
-    api(0, &[2338, 2338, 2341, 2346], &[2353, 2353, 2361, 2371]), // 38 CreateDelegationToken
-    api(0, &[2383, 2383, 2386], &[2391, 2391, 2395]), // 39 RenewDelegationToken
-    api(0, &[2383, 2383, 2386], &[2391, 2391, 2395]), // 40 ExpireDelegationToken
-    api(0, &[2401, 2401, 2403, 2403], &[2414, 2414, 2426, 2442]), // 41 DescribeDelegationToken
-    api(0, &[389, 389, 1473, 1473], &[1655, 1655, 1662, 1672]), // 42 DeleteGroups
-    api(0, &[2448, 2451, 2455], &[2468, 2471, 2484]), // 43 ElectLeaders
-    api(0, &[2498, 2511], &[2205, 2214]), // 44 IncrementalAlterConfigs
-    api(0, &[2524, 2529], &[2535, 2542]), // 45 AlterPartitionReassignments
-    api(0, &[2550], &[2565]), // 46 ListPartitionReassignments
-    api(0, &[979], &[2572]), // 47 OffsetDelete
-    api(0, &[2576, 2579], &[2590, 2603]), // 48 DescribeClientQuotas
-    api(0, &[2616, 2627], &[2636, 2644]), // 49 AlterClientQuotas
-    api(0, &[2649], &[2662]), // 50 DescribeUserScramCredentials
-    api(0, &[2679], &[1672]), // 51 AlterUserScramCredentials
-    api(0, &[2691, 2703, 2716], &[2731, 2731, 2731]), // 52 Vote
-    api(0, &[2736, 2746], &[2753, 2765]), // 53 BeginQuorumEpoch
-    api(0, &[2776, 2790], &[2753, 2765]), // 54 EndQuorumEpoch
-    api(0, &[2803, 2803, 2803], &[2818, 2834, 2858]), // 55 DescribeQuorum
-    api(0, &[2874, 2888, 2897, 2911], &[2927, 2944, 2954, 2954]), // 56 AlterPartition
-    api(0, &[2964, 2969, 2969], &[2975, 2975, 2982]), // 57 UpdateFeatures
-    api(0, &[2988], &[2994]), // 58 Envelope
-    api(0, &[3008, 3008], &[3025, 3025]), // 59 FetchSnapshot
-    api(0, &[3031, 3035, 3039], &[3043, 3053, 3071]), // 60 DescribeCluster
-    api(0, &[3082], &[3099]), // 61 DescribeProducers
-    api(0, &[3109, 3118, 3128, 3139, 3139], &[3151, 3151, 3151, 3151, 3151]), // 62 BrokerRegistration
-    api(0, &[3157, 3157, 3157], &[3161, 3161, 3161]), // 63 BrokerHeartbeat
-    api(0, &[3167], &[2982]), // 64 UnregisterBroker
-    api(0, &[1473], &[3178]), // 65 DescribeTransactions
-    api(0, &[3183, 3188, 3194], &[3206, 3206, 3206]), // 66 ListTransactions
-    api(0, &[866], &[3213]), // 67 AllocateProducerIds
-    api(0, &[3219, 3231], &[3247, 3247]), // 68 ConsumerGroupHeartbeat
-    api(0, &[1380, 1380], &[3285, 3315]), // 69 ConsumerGroupDescribe
-    api(0, &[3320], &[2982]), // 70 ControllerRegistration
-    api(0, &[3326], &[3330]), // 71 GetTelemetrySubscriptions
-    api(0, &[3339], &[1275]), // 72 PushTelemetry
-    api(0, &[3352], &[3361]), // 73 AssignReplicasToDirs
-    api(0, &[1470, 3367], &[3371, 3377]), // 74 ListConfigResources
-    api(0, &[3383], &[3405]), // 75 DescribeTopicPartitions
-    api(0, &[3411, 3411], &[3247, 3247]), // 76 ShareGroupHeartbeat
-    api(0, &[1380, 1380], &[3439, 3439]), // 77 ShareGroupDescribe
-    api(0, &[3456, 3474, 3484], &[3512, 3535, 3535]), // 78 ShareFetch
-    api(0, &[3544, 3544, 3551], &[3569, 3569, 3577]), // 79 ShareAcknowledge
-    api(0, &[3586, 3593], &[2982, 2982]), // 80 AddRaftVoter
-    api(0, &[3601], &[2982]), // 81 RemoveRaftVoter
-    api(0, &[3606], &[1275]), // 82 UpdateRaftVoter
-    api(0, &[3618], &[3627]), // 83 InitializeShareGroupState
-    api(0, &[3638], &[3657]), // 84 ReadShareGroupState
-    api(0, &[3669, 3682], &[3627, 3627]), // 85 WriteShareGroupState
-    api(0, &[3687], &[3627]), // 86 DeleteShareGroupState
-    api(0, &[3638, 3638], &[3702, 3716]), // 87 ReadShareGroupStateSummary
-    api(0, &[3751, 3751], &[3781, 3795]), // 88 StreamsGroupHeartbeat
-    api(0, &[1380, 3809], &[3858, 3908]), // 89 StreamsGroupDescribe
-    api(0, &[3913, 3913], &[3933, 3954]), // 90 DescribeShareGroupOffsets
-    api(0, &[3959], &[3969]), // 91 AlterShareGroupOffsets
-    api(0, &[3976], &[3987]), // 92 DeleteShareGroupOffsets
-    api(0, &[3994], &[2982]), // 93 StreamsGroupTopologyDescriptionUpdate
-    api(0, &[3167], &[2982]), // 94 UnregisterController
+    api(0, &[129, 129, 129, 134, 139, 147, 147, 155, 155, 164, 164, 170, 188, 205, 205, 218, 218, 218, 218], &[234, 236, 236, 236, 248, 260, 260, 263, 263, 263, 263, 278, 298, 309, 309, 309, 316, 316, 316]), // 1 Fetch
+    api(0, &[323, 329, 332, 332, 335, 335, 342, 342, 342, 342, 347, 347], &[360, 362, 364, 364, 374, 374, 386, 386, 386, 386, 386, 386]), // 2 ListOffsets
+    api(0, &[393, 395, 395, 395, 397, 397, 397, 397, 400, 406, 415, 420, 420, 420], &[438, 451, 455, 460, 460, 477, 477, 494, 506, 527, 543, 552, 567, 575]), // 3 Metadata
+    api(0, &[594, 605, 618, 633, 655, 666, 686, 692], &[702, 702, 702, 702, 710, 723, 723, 723]), // 4 LeaderAndIsr
+    api(0, &[731, 734, 737, 749, 754], &[702, 702, 710, 710, 710]), // 5 StopReplica
+    api(0, &[594, 766, 774, 787, 798, 811, 837, 848, 854], &[860, 860, 860, 860, 860, 860, 862, 862, 862]), // 6 UpdateMetadata
+    api(0, &[866, 866, 868, 870], &[874, 874, 874, 881]), // 7 ControlledShutdown
+    api(0, &[892, 901, 906, 906, 906, 912, 923, 928, 938, 938, 950], &[964, 964, 964, 966, 966, 966, 966, 966, 973, 973, 978]), // 8 OffsetCommit
+    api(0, &[983, 983, 986, 986, 986, 986, 989, 994, 1004, 1015, 1026], &[1038, 1038, 1040, 1043, 1043, 1054, 1067, 1067, 1078, 1078, 1092]), // 9 OffsetFetch
+    api(0, &[391, 1097, 1097, 1100, 1107, 1107, 1107], &[1112, 1117, 1117, 1124, 1141, 1141, 1141]), // 10 FindCoordinator
+    api(0, &[1149, 1155, 1155, 1155, 1155, 1162, 1174, 1174, 1184, 1184], &[1195, 1195, 1202, 1202, 1202, 1214, 1227, 1237, 1237, 1248]), // 11 JoinGroup
+    api(0, &[1260, 1260, 1260, 1264, 1269], &[860, 1276, 1276, 1276, 1279]), // 12 Heartbeat
+    api(0, &[1284, 1284, 1284, 1290, 1297, 1307], &[860, 1276, 1276, 1316, 1325, 1325]), // 13 LeaveGroup
+    api(0, &[1331, 1331, 1331, 1336, 1342, 1350], &[1360, 1363, 1363, 1363, 1367, 1373]), // 14 SyncGroup
+    api(0, &[393, 393, 393, 1381, 1381, 1384, 1384], &[1402, 1404, 1404, 1415, 1433, 1453, 1468]), // 15 DescribeGroups
+    api(0, &[1473, 1473, 1473, 1474, 1477, 1481], &[1486, 1489, 1489, 1493, 1504, 1516]), // 16 ListGroups
+    api(0, &[1522, 1522], &[1524, 1524]), // 17 SaslHandshake
+    api(0, &[1473, 1473, 1473, 1527, 1527, 1532], &[1543, 1546, 1546, 1562, 1562, 1562]), // 18 ApiVersions
+    api(0, &[1575, 1578, 1578, 1578, 1578, 1592, 1592, 1592], &[1601, 1607, 1609, 1609, 1609, 1624, 1624, 1637]), // 19 CreateTopics
+    api(0, &[1642, 1642, 1642, 1642, 1645, 1645, 1654], &[1601, 1659, 1659, 1659, 1666, 1676, 1687]), // 20 DeleteTopics
+    api(0, &[1692, 1692, 1702], &[1713, 1713, 1724]), // 21 DeleteRecords
+    api(0, &[1729, 1729, 1732, 1737, 1737, 1737, 1742], &[1747, 1747, 1751, 1751, 1751, 1751, 1757]), // 22 InitProducerId
+    api(0, &[1766, 1766, 1768, 329, 1770], &[1781, 1789, 1791, 1791, 1802]), // 23 OffsetForLeaderEpoch
+    api(0, &[1807, 1807, 1807, 1811, 1822, 1822], &[966, 966, 966, 973, 1830, 1830]), // 24 AddPartitionsToTxn
+    api(0, &[1836, 1836, 1836, 1840, 1840], &[1276, 1276, 1276, 1279, 1279]), // 25 AddOffsetsToTxn
+    api(0, &[1846, 1846, 1846, 1849, 1849, 1849], &[1276, 1276, 1276, 1279, 1279, 1751]), // 26 EndTxn
+    api(0, &[1858, 1865, 1874], &[1881, 1887, 1887]), // 27 WriteTxnMarkers
+    api(0, &[1891, 1891, 1896, 1901, 1901, 1901, 1910], &[966, 966, 966, 973, 973, 973, 978]), // 28 TxnOffsetCommit
+    api(0, &[1919, 1925, 1932, 1932], &[1949, 1959, 1975, 1975]), // 29 DescribeAcls
+    api(0, &[1988, 1997, 2007, 2007], &[2014, 2014, 2021, 2021]), // 30 CreateAcls
+    api(0, &[2026, 2028, 2038, 2038], &[2054, 2070, 2088, 2088]), // 31 DeleteAcls
+    api(0, &[2097, 2099, 2099, 2102, 2110], &[2125, 2143, 2143, 2159, 2182]), // 32 DescribeConfigs
+    api(0, &[2191, 2191, 2199], &[2209, 2209, 2218]), // 33 AlterConfigs
+    api(0, &[2223, 2223, 2229], &[966, 966, 973]), // 34 AlterReplicaLogDirs
+    api(0, &[2233, 2233, 2235, 2235, 2235, 2235], &[2246, 2246, 2261, 2266, 2278, 2290]), // 35 DescribeLogDirs
+    api(0, &[2296, 2296, 2298], &[2302, 2306, 2311]), // 36 SaslAuthenticate
+    api(0, &[2324, 2324, 2336, 2336], &[1609, 1609, 1676, 1676]), // 37 CreatePartitions
+    api(0, &[2342, 2342, 2345, 2350], &[2357, 2357, 2365, 2375]), // 38 CreateDelegationToken
+    api(0, &[2387, 2387, 2390], &[2395, 2395, 2399]), // 39 RenewDelegationToken
+    api(0, &[2387, 2387, 2390], &[2395, 2395, 2399]), // 40 ExpireDelegationToken
+    api(0, &[2405, 2405, 2407, 2407], &[2418, 2418, 2430, 2446]), // 41 DescribeDelegationToken
+    api(0, &[393, 393, 1477, 1477], &[1659, 1659, 1666, 1676]), // 42 DeleteGroups
+    api(0, &[2452, 2455, 2459], &[2472, 2475, 2488]), // 43 ElectLeaders
+    api(0, &[2502, 2515], &[2209, 2218]), // 44 IncrementalAlterConfigs
+    api(0, &[2528, 2533], &[2539, 2546]), // 45 AlterPartitionReassignments
+    api(0, &[2554], &[2569]), // 46 ListPartitionReassignments
+    api(0, &[983], &[2576]), // 47 OffsetDelete
+    api(0, &[2580, 2583], &[2594, 2607]), // 48 DescribeClientQuotas
+    api(0, &[2620, 2631], &[2640, 2648]), // 49 AlterClientQuotas
+    api(0, &[2653], &[2666]), // 50 DescribeUserScramCredentials
+    api(0, &[2683], &[1676]), // 51 AlterUserScramCredentials
+    api(0, &[2695, 2707, 2720], &[2735, 2735, 2735]), // 52 Vote
+    api(0, &[2740, 2750], &[2757, 2769]), // 53 BeginQuorumEpoch
+    api(0, &[2780, 2794], &[2757, 2769]), // 54 EndQuorumEpoch
+    api(0, &[2807, 2807, 2807], &[2822, 2838, 2862]), // 55 DescribeQuorum
+    api(0, &[2878, 2892, 2901, 2915], &[2931, 2948, 2958, 2958]), // 56 AlterPartition
+    api(0, &[2968, 2973, 2973], &[2979, 2979, 2986]), // 57 UpdateFeatures
+    api(0, &[2992], &[2998]), // 58 Envelope
+    api(0, &[3012, 3012], &[3029, 3029]), // 59 FetchSnapshot
+    api(0, &[3035, 3039, 3043], &[3047, 3057, 3075]), // 60 DescribeCluster
+    api(0, &[3086], &[3103]), // 61 DescribeProducers
+    api(0, &[3113, 3122, 3132, 3143, 3143], &[3155, 3155, 3155, 3155, 3155]), // 62 BrokerRegistration
+    api(0, &[3161, 3161, 3161], &[3165, 3165, 3165]), // 63 BrokerHeartbeat
+    api(0, &[3171], &[2986]), // 64 UnregisterBroker
+    api(0, &[1477], &[3182]), // 65 DescribeTransactions
+    api(0, &[3187, 3192, 3198], &[3210, 3210, 3210]), // 66 ListTransactions
+    api(0, &[870], &[3217]), // 67 AllocateProducerIds
+    api(0, &[3223, 3235], &[3251, 3251]), // 68 ConsumerGroupHeartbeat
+    api(0, &[1384, 1384], &[3289, 3319]), // 69 ConsumerGroupDescribe
+    api(0, &[3324], &[2986]), // 70 ControllerRegistration
+    api(0, &[3330], &[3334]), // 71 GetTelemetrySubscriptions
+    api(0, &[3343], &[1279]), // 72 PushTelemetry
+    api(0, &[3356], &[3365]), // 73 AssignReplicasToDirs
+    api(0, &[1474, 3371], &[3375, 3381]), // 74 ListConfigResources
+    api(0, &[3387], &[3409]), // 75 DescribeTopicPartitions
+    api(0, &[3415, 3415], &[3251, 3251]), // 76 ShareGroupHeartbeat
+    api(0, &[1384, 1384], &[3443, 3443]), // 77 ShareGroupDescribe
+    api(0, &[3460, 3478, 3488], &[3516, 3539, 3539]), // 78 ShareFetch
+    api(0, &[3548, 3548, 3555], &[3573, 3573, 3581]), // 79 ShareAcknowledge
+    api(0, &[3590, 3597], &[2986, 2986]), // 80 AddRaftVoter
+    api(0, &[3605], &[2986]), // 81 RemoveRaftVoter
+    api(0, &[3610], &[1279]), // 82 UpdateRaftVoter
+    api(0, &[3622], &[3631]), // 83 InitializeShareGroupState
+    api(0, &[3642], &[3661]), // 84 ReadShareGroupState
+    api(0, &[3673, 3686], &[3631, 3631]), // 85 WriteShareGroupState
+    api(0, &[3691], &[3631]), // 86 DeleteShareGroupState
+    api(0, &[3642, 3642], &[3706, 3720]), // 87 ReadShareGroupStateSummary
+    api(0, &[3755, 3755], &[3785, 3799]), // 88 StreamsGroupHeartbeat
+    api(0, &[1384, 3813], &[3862, 3912]), // 89 StreamsGroupDescribe
+    api(0, &[3917, 3917], &[3937, 3958]), // 90 DescribeShareGroupOffsets
+    api(0, &[3963], &[3973]), // 91 AlterShareGroupOffsets
+    api(0, &[3980], &[3991]), // 92 DeleteShareGroupOffsets
+    api(0, &[3998], &[2986]), // 93 StreamsGroupTopologyDescriptionUpdate
+    api(0, &[3171], &[2986]), // 94 UnregisterController
 ];

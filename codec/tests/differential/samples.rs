@@ -46,7 +46,7 @@ impl Sample {
                 Role::TopicName | Role::TopicId => names_are_hot,
                 role => *role != Role::Records,
             },
-            Fact::Skipped(..) | Fact::Int(Role::ReplicaId, _) => false,
+            Fact::Skipped(..) => false,
             _ => true,
         };
         self.facts.iter().filter(is_hot).cloned().collect()
