@@ -8,6 +8,7 @@ pub mod local;
 mod names;
 pub mod observation;
 mod ours;
+pub mod releases;
 pub mod session;
 mod types;
 pub mod versions;

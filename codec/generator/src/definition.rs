@@ -8,10 +8,6 @@ use serde::de::{Error as _, IgnoredAny};
 use serde::{Deserialize, Deserializer};
 
 /// One file of `common/message`.
-#[allow(
-    dead_code,
-    reason = "the ranges per release, which are to follow, use all of it"
-)]
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Definition {

@@ -7,9 +7,11 @@
 
 mod compile;
 mod definition;
+mod errors;
 mod jars;
 mod merge;
 mod message;
+mod releases;
 mod role;
 mod write;
 
@@ -57,6 +59,9 @@ pub fn generate() -> Result<Generated> {
 
     let hot = Table::compile(&messages, Reader::Hot)?;
     let full = Table::compile(&messages, Reader::Full)?;
+    let errors = errors::names(&jars::fetch("kafka-clients", RELEASES[0])?)?;
+    let api_names = releases::api_names(&releases);
+    let spoken = releases::spoken(&releases)?;
 
     let summary = format!(
         "{} messages, {} fields with a role other than by rule\nhot: {}\nfull: {}\n",
@@ -73,6 +78,8 @@ pub fn generate() -> Result<Generated> {
         files: vec![
             file("hot.rs", write::hot(&hot)),
             file("full.rs", write::full(&full)),
+            file("names.rs", write::names(&api_names, &errors)),
+            file("releases.rs", write::releases(&spoken)),
         ],
         summary,
     })

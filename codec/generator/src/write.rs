@@ -3,6 +3,7 @@
 use crate::RELEASES;
 use crate::compile::{Named, Op, Table, Tag};
 use crate::message::Scalar;
+use crate::releases::Spoken;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
@@ -31,6 +32,72 @@ pub(crate) fn full(table: &Table) -> String {
     tags(&mut text, table);
     apis(&mut text, table);
     fields(&mut text, table);
+    text
+}
+
+/// The names of APIs and error codes.
+pub(crate) fn names(apis: &BTreeMap<i16, String>, errors: &BTreeMap<i16, String>) -> String {
+    let first = errors.keys().next().copied().unwrap_or(0);
+    let mut text = head("The names of APIs and error codes, as Kafka spells them.");
+    text += "\n/// By API key.\npub(crate) static APIS: ";
+    text += &list(apis, 0);
+    let _ = writeln!(
+        text,
+        "\n/// The lowest error code.\npub(crate) const FIRST_ERROR: i16 = {first};"
+    );
+    text += "\n/// By error code, from [`FIRST_ERROR`] on.\npub(crate) static ERRORS: ";
+    text += &list(errors, first);
+    text
+}
+
+/// An array of the names of `first` and of each number that follows.
+fn list(names: &BTreeMap<i16, String>, first: i16) -> String {
+    let last = names.keys().last().copied().unwrap_or(first - 1);
+    let mut text = format!("[Option<&str>; {}] = [\n", last - first + 1);
+    for number in first..=last {
+        let name = names.get(&number);
+        let name = name.map_or("None".to_owned(), |name| format!("Some({name:?})"));
+        let _ = writeln!(text, "    {name}, // {number}");
+    }
+    text += "];\n";
+    text
+}
+
+/// What the brokers of each release speak.
+pub(crate) fn releases(spoken: &Spoken) -> String {
+    let mut text = head("The versions that the brokers of each Kafka release speak.");
+    let count = spoken.releases.len();
+    let _ = write!(
+        text,
+        "\nuse crate::releases::Release;\nuse crate::types::VersionRange;\n\
+         \n/// Oldest first.\npub(crate) const RELEASES: [Release; {count}] = ["
+    );
+    for (index, (major, minor)) in spoken.releases.iter().enumerate() {
+        let comma = if index == 0 { "" } else { ", " };
+        let _ = write!(text, "{comma}Release::new({major}, {minor})");
+    }
+    let _ = write!(
+        text,
+        "];\n\nconst NO: Option<VersionRange> = None;\n\
+         const fn to(min: i16, max: i16) -> Option<VersionRange> {{\n    VersionRange::new(min, max)\n}}\n\
+         \n/// By API key, for each of [`RELEASES`].\n\
+         pub(crate) static SPOKEN: [[Option<VersionRange>; {count}]; {}] = [\n",
+        spoken.rows.keys().last().map_or(0, |last| last + 1)
+    );
+    for api_key in 0..=spoken.rows.keys().last().copied().unwrap_or(-1) {
+        text += "    [";
+        for index in 0..count {
+            let versions = spoken.rows.get(&api_key).and_then(|row| row[index]);
+            let cell = match versions {
+                Some(versions) => format!("to({}, {})", versions.first, versions.last),
+                None => "NO".to_owned(),
+            };
+            let comma = if index == 0 { "" } else { ", " };
+            let _ = write!(text, "{comma}{cell}");
+        }
+        let _ = writeln!(text, "], // {api_key}");
+    }
+    text += "];\n";
     text
 }
 

@@ -5,4 +5,8 @@
 pub(crate) mod full;
 #[rustfmt::skip]
 pub(crate) mod hot;
+#[rustfmt::skip]
+pub(crate) mod names;
+#[rustfmt::skip]
+pub(crate) mod releases;
 mod short;

@@ -15,7 +15,7 @@ pub use event::{Event, Progress, Value, WalkError};
 pub use field::{Field, FieldId, Kind};
 pub(crate) use field::{Fields, Stored};
 pub use roles::Role;
-pub use table::Root;
+pub use table::{Root, versions};
 pub use walker::Walker;
 
 /// The layouts with the roles that the data path looks for.

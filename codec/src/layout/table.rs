@@ -9,7 +9,7 @@
 //! structs do not contain themselves, and an element of an array takes at least one byte.
 
 use super::{Field, FieldId, Fields, Role};
-use crate::types::{ApiKey, Direction};
+use crate::types::{ApiKey, Direction, VersionRange};
 use std::num::NonZeroU16;
 
 /// All layouts of one kind of reader.
@@ -39,6 +39,14 @@ pub(crate) struct Roots {
     pub(crate) min_version: i16,
     /// The first op of each version's message, the tagged fields of its header included.
     pub(crate) first_ops: &'static [u16],
+}
+
+impl Roots {
+    fn versions(&self) -> Option<VersionRange> {
+        let after = i16::try_from(self.first_ops.len()).ok()?;
+        let max = self.min_version.checked_add(after)?.checked_sub(1)?;
+        VersionRange::new(self.min_version, max)
+    }
 }
 
 /// A tagged field with something of interest inside.
@@ -147,6 +155,12 @@ pub struct Root {
     pub(super) first: u16,
 }
 
+/// The versions of `api_key` whose requests and responses can be read; `None` where none.
+pub fn versions(api_key: ApiKey) -> Option<VersionRange> {
+    let api = super::hot().api(api_key)?;
+    api.request.versions()?.intersect(api.response.versions()?)
+}
+
 impl Root {
     /// For a walk that tells what the data path looks for: few roles, and no names. `None` where this
     /// message is not known.
@@ -167,6 +181,10 @@ impl Root {
 }
 
 impl Table {
+    fn api(&self, api_key: ApiKey) -> Option<&Api> {
+        self.apis.get(usize::try_from(api_key.0).ok()?)
+    }
+
     /// Where the message begins, if the table has it.
     pub(crate) fn root(
         &'static self,
@@ -174,7 +192,7 @@ impl Table {
         api_key: ApiKey,
         api_version: i16,
     ) -> Option<Root> {
-        let api = self.apis.get(usize::try_from(api_key.0).ok()?)?;
+        let api = self.api(api_key)?;
         let roots = match direction {
             Direction::Request => &api.request,
             Direction::Response => &api.response,

@@ -2,9 +2,8 @@
 
 use super::connections::{Name, names};
 use crate::columns::Columns;
-use crate::record::KAFKA_SCHEMA;
 use crate::view::{ClientReport, UsedKey, Views};
-use klamp_codec::ours;
+use klamp_codec::releases::dropped_in;
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -32,8 +31,9 @@ struct Api {
     /// Highest version used.
     max: i16,
     versions: Vec<Version>,
-    /// The Kafka release known to klamp that does not have the lowest version any more.
-    gone_in: Option<&'static str>,
+    /// The first Kafka release whose brokers do not speak the lowest version any more; of those known
+    /// here, and passing over versions that no broker ever spoke.
+    gone_in: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -65,13 +65,13 @@ fn client(report: ClientReport) -> Client {
 fn api(UsedKey { api_key, versions }: UsedKey) -> Api {
     let used = || versions.iter().map(|&(version, _)| version);
     let min = used().min().unwrap_or_default();
-    let is_gone = ours(api_key).is_some_and(|ours| min < ours.min());
+    let gone_in = used().find_map(|version| dropped_in(api_key, version));
     Api {
         api_key: api_key.0,
         name: api_key.name(),
         min,
         max: used().max().unwrap_or_default(),
-        gone_in: is_gone.then_some(KAFKA_SCHEMA),
+        gone_in: gone_in.map(|release| release.to_string()),
         versions: versions
             .iter()
             .map(|&(version, requests)| Version { version, requests })
@@ -112,7 +112,7 @@ pub(super) fn text(report: &Report) -> String {
                     .map(|version| version.requests)
                     .sum::<u64>()
                     .to_string(),
-                api.gone_in.unwrap_or("-").to_owned(),
+                api.gone_in.clone().unwrap_or_else(|| "-".to_owned()),
             ]);
         }
     }

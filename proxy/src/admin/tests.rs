@@ -257,7 +257,10 @@ async fn connections_and_clients_show_what_hostile_names_cannot_break() {
         (&fetch["name"], &fetch["min"], &fetch["max"]),
         (&"Fetch".into(), &2.into(), &2.into())
     );
-    assert_eq!(fetch["gone_in"], "4.1.0", "Kafka 4.0 removed Fetch below 4");
+    assert_eq!(
+        fetch["gone_in"], "4.0",
+        "it removed Fetch below 4 (KIP-896)"
+    );
     for path in ["/connections", "/clients"] {
         let (_, text) = get(address, path).await;
         assert_eq!(text.lines().count(), 2, "{text}");

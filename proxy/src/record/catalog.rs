@@ -1,10 +1,10 @@
 //! The names that the metrics' labels are made of, as the codec knows them.
 
-use klamp_codec::{ApiKey, ErrorCode, ours};
+use klamp_codec::{ApiKey, ErrorCode, layout};
 use klamp_metrics::{Catalog, KnownKey};
 
 /// The Kafka release that `kafka-protocol` 0.18 is generated from, as its documentation tells.
-pub(crate) const KAFKA_SCHEMA: &str = "4.1.0";
+const KAFKA_SCHEMA: &str = "4.1.0";
 
 /// What the labels of the metrics are made of.
 pub(crate) fn catalog() -> Catalog {
@@ -12,7 +12,7 @@ pub(crate) fn catalog() -> Catalog {
         Some(KnownKey {
             code: api_key.0,
             name: api_key.name()?,
-            max_version: ours(api_key)?.max(),
+            max_version: layout::versions(api_key)?.max(),
         })
     };
     Catalog {

@@ -13,7 +13,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use catalog::{KAFKA_SCHEMA, catalog};
+pub(crate) use catalog::catalog;
 
 use self::addresses::OwnNames;
 use self::notices::Notices;

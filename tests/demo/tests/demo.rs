@@ -27,7 +27,7 @@ fn once_shows_what_happened_and_ends_well() {
         "hidden: no schema here",
         "klamp_unnamed_error_codes_total{api_key=\"Produce\",code=\"250\"} 1",
         "klamp_response_error_codes_total{api_key=\"Produce\",error=\"UNNAMED_250\"} 1",
-        "klamp_hidden_api_keys{api_key=\"88\"} 1",
+        "klamp_hidden_api_keys{api_key=\"StreamsGroupHeartbeat\"} 1",
         "klamp_broker_ahead_versions{api_key=\"DescribeLogDirs\"} 1",
         "/connections",
         "exit code 0, no connection cut",

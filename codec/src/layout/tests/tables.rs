@@ -2,7 +2,8 @@
 
 use super::super::table::{Length, Op, Roots, Table};
 use super::super::walker::MAX_DEPTH;
-use super::super::{Event, Progress, Root, Walker, full, hot};
+use super::super::{Event, Progress, Root, Walker, full, hot, versions};
+use crate::ours;
 use crate::types::{ApiKey, Direction};
 use kafka_protocol::messages::ApiKey as Schema;
 
@@ -42,11 +43,27 @@ fn every_layout_is_whole_and_fits_the_walker() {
 }
 
 #[test]
-fn every_key_of_kafkas_has_layouts() {
-    for key in 0..=94 {
-        for direction in [Direction::Request, Direction::Response] {
-            let has = |version| Root::find(direction, ApiKey(key), version).is_some();
-            assert!(has(0) || has(1), "{key}");
+fn every_key_of_kafkas_has_layouts_in_the_versions_that_are_told() {
+    for key in (-1..=100).map(ApiKey) {
+        let told = versions(key);
+        assert_eq!(told.is_some(), (0..=94).contains(&key.0), "{key}");
+        for version in -1..=50 {
+            for direction in [Direction::Request, Direction::Response] {
+                let read = told.is_some_and(|told| told.contains(version));
+                let root = Root::find(direction, key, version);
+                assert_eq!(root.is_some(), read, "{key} {version}");
+                let root = Root::find_full(direction, key, version);
+                assert_eq!(root.is_some(), read, "{key} {version}");
+            }
+        }
+    }
+}
+
+#[test]
+fn all_that_kafka_protocol_encodes_can_be_read() {
+    for key in ApiKey::named() {
+        if let Some(ours) = ours(key) {
+            assert_eq!(versions(key).unwrap().intersect(ours), Some(ours), "{key}");
         }
     }
 }

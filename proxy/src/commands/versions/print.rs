@@ -124,7 +124,7 @@ mod tests {
         for line in [
             "broker:9092 offers 4 keys: 1 with versions ahead of klamp's, 2 unknown to klamp;",
             "finalized: streams.version at level 1",
-            "trouble: with streams.version at level 1 clients rely on 88, which",
+            "trouble: with streams.version at level 1 clients rely on StreamsGroupHeartbeat, which",
             "schemas of Kafka 4.1",
         ] {
             assert!(text.contains(line), "{line:?} is not in\n{text}");

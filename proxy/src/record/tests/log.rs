@@ -224,7 +224,13 @@ fn a_version_table_is_told_once_with_every_row_that_clients_do_not_see_as_it_is(
     let mut finalized = FinalizedFeatures::default();
     finalized.note(Feature::TransactionVersion, 2);
     finalized.note(Feature::StreamsVersion, 1);
-    let offers = [(1, 0, 99), (26, 90, 99), (88, 0, 0), (89, 0, 0), (18, 0, 4)];
+    let offers = [
+        (1, 0, 99),
+        (26, 90, 99),
+        (88, 0, 0),
+        (89, 0, 0),
+        (188, 0, 0),
+    ];
     let offers = offers.map(|(key, min, max)| (ApiKey(key), Offer { min, max }));
     let table = || Arc::new(VersionTable::new(offers, finalized, Clamp::Encode));
     let log = logged(|| {
@@ -234,11 +240,12 @@ fn a_version_table_is_told_once_with_every_row_that_clients_do_not_see_as_it_is(
     });
     assert!(line(&log, "version table").contains("upstream=\"broker:9092\""));
     assert!(line(&log, "api_key=Fetch").contains("lowered"));
-    assert!(line(&log, "api_key=88").contains("no schema"));
+    assert!(line(&log, "api_key=StreamsGroupHeartbeat").contains("no schema"));
+    assert!(line(&log, "api_key=188").contains("no schema"));
     assert!(line(&log, "api_key=EndTxn").contains("spared"));
     let broken = line(&log, "--clamp inspect");
     assert!(
-        broken.contains("WARN") && broken.contains("88, 89"),
+        broken.contains("WARN") && broken.contains("StreamsGroupHeartbeat, StreamsGroupDescribe"),
         "{broken}"
     );
     assert!(
@@ -246,9 +253,9 @@ fn a_version_table_is_told_once_with_every_row_that_clients_do_not_see_as_it_is(
         "{broken}"
     );
     let mut record = rig.record();
-    record.request(exchange(88, 0), None);
+    record.request(exchange(188, 0), None);
     assert_eq!(
-        rig.metric(r#"klamp_unknown_api_keys_total{api_key="88"}"#),
+        rig.metric(r#"klamp_unknown_api_keys_total{api_key="188"}"#),
         1.0
     );
 }
