@@ -168,19 +168,6 @@ impl Klamp {
             .collect()
     }
 
-    /// The log's lines that have these fields with these values, among others; numbers and strings
-    /// alike.
-    #[track_caller]
-    pub fn log_lines(&self, fields: &[(&str, &str)]) -> Vec<Value> {
-        let fits = |line: &Value| {
-            fields.iter().all(|(name, value)| match line.get(name) {
-                Some(Value::String(own)) => own == value,
-                own => own.map(Value::to_string).as_deref() == Some(*value),
-            })
-        };
-        self.log().into_iter().filter(fits).collect()
-    }
-
     /// Waits for a line of the log that has these fields with these values; lines are written a
     /// moment after what they tell of. Returns all such lines.
     ///
@@ -189,19 +176,21 @@ impl Klamp {
     #[track_caller]
     pub fn logged(&self, fields: &[(&str, &str)]) -> Vec<Value> {
         wait::until(PATIENCE, &format!("a line with {fields:?}"), || {
-            Some(self.log_lines(fields)).filter(|lines| !lines.is_empty())
+            Some(with_fields(self.log(), fields)).filter(|lines| !lines.is_empty())
         })
     }
 
-    /// Ends it as an operator does (SIGTERM) and checks that it says goodbye properly.
+    /// Ends it as an operator does (SIGTERM), checks that it says goodbye properly, and returns its
+    /// whole log.
     ///
     /// # Panics
     /// If it does not end with exit code 0, or has panicked before.
     #[track_caller]
-    pub fn stop(mut self) {
+    pub fn stop(mut self) -> Vec<Value> {
         let status = self.process.stop(PATIENCE);
         assert_eq!(status.code(), Some(0), "{}", self.process.last_words());
         self.check_no_panic();
+        self.log()
     }
 
     /// Checks that it still runs and no task of its own has panicked.
@@ -224,6 +213,17 @@ impl Klamp {
             self.process.last_words()
         );
     }
+}
+
+/// The lines that have these fields with these values, among others; numbers and strings alike.
+pub fn with_fields(lines: Vec<Value>, fields: &[(&str, &str)]) -> Vec<Value> {
+    let fits = |line: &Value| {
+        fields.iter().all(|(name, value)| match line.get(name) {
+            Some(Value::String(own)) => own == value,
+            own => own.map(Value::to_string).as_deref() == Some(*value),
+        })
+    };
+    lines.into_iter().filter(fits).collect()
 }
 
 /// Runs `klamp` with `arguments` to its end: exit code, standard output, standard error.

@@ -2,7 +2,7 @@
 //! for what. They come from librdkafka's mock cluster behind a relay that swaps codes.
 
 use kafka_protocol::messages::{ApiVersionsRequest, MetadataRequest};
-use klamp_tests::klamp::Klamp;
+use klamp_tests::klamp::{Klamp, with_fields};
 use klamp_tests::mock::MockKafka;
 use klamp_tests::peer::Client;
 use klamp_tests::{place, records};
@@ -52,14 +52,14 @@ fn error_code_250_keeps_its_number_in_metrics_and_log() {
     let failed = [("api_key", "Produce"), ("outcome", "error")];
     assert_eq!(scrape.get("klamp_responses_total", &failed), Some(3.0));
 
-    let lines = klamp.log_lines(&[
+    let fields = [
         ("error_code", "250"),
         ("client_id", "order-service"),
         ("api_key", "Produce"),
         ("api_version", "9"),
-    ]);
+    ];
+    let lines = with_fields(klamp.stop(), &fields);
     assert_eq!(lines.len(), 1, "once for a connection: {lines:?}");
-    klamp.stop();
 }
 
 #[test]
@@ -89,9 +89,8 @@ fn however_many_codes_a_broker_invents_the_labels_stay_few() {
             .iter()
             .any(|(labels, _)| labels["error"] == "UNNAMED_other")
     );
-    let lines = klamp.log().len();
+    let lines = klamp.stop().len();
     assert!(lines < 100, "{lines} lines in the log");
-    klamp.stop();
 }
 
 #[test]
