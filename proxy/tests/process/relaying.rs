@@ -78,7 +78,7 @@ fn a_process_without_descriptors_lives_and_accepts_again_when_it_has_some() {
     let (held, _kept) = silent();
     let (refused, _kept_too) = closed();
     let run = format!(
-        "ulimit -n 48 && exec \"$0\" run --log-format=json --threads=1 --dial-timeout=1h \
+        "ulimit -n 48 && exec \"$0\" run --log-format=json --threads=1 --max-connections=1000 --dial-timeout=1h \
          --listen=127.0.0.1:0,127.0.0.1:0 --upstream={held},{refused}"
     );
     let mut shell = std::process::Command::new("sh");
