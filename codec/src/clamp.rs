@@ -7,7 +7,6 @@
 
 use crate::edit::{CountForm, EditError, Edits};
 use crate::layout::{Event, Progress, Role, Root, Value, WalkError, Walker};
-use crate::ours::ours;
 use crate::session::Clamp;
 use crate::types::{ApiKey, Direction, ErrorCode};
 use crate::versions::{Fate, Feature, FinalizedFeatures, Offer, VersionTable};
@@ -130,7 +129,7 @@ impl Answer {
         let mut edits = Edits::default();
         let mut left = 0_u32;
         for row in &self.rows {
-            let ours = ours(row.api_key);
+            let ours = policy.ours(row.api_key);
             match Fate::under(policy, row.api_key, row.offer, ours, &self.finalized) {
                 Fate::Hidden(_) => edits.replace(row.at, row.end.saturating_sub(row.at), []),
                 Fate::Lowered { to } => {

@@ -1,9 +1,12 @@
-//! The versions that we speak: what `kafka-protocol` has a schema for.
+//! The versions that we speak: what `kafka-protocol` has a schema for, or where klamp only has to
+//! look on, what the layout table reads.
 //!
 //! The trap: a version is only ours when request and response both have it, and the two ranges of
 //! one key can differ (OffsetCommit, OffsetFetch, InitProducerId). `ApiKey::valid_versions` is wider
 //! than either, so it is never asked.
 
+use crate::layout;
+use crate::session::Clamp;
 use crate::types::{ApiKey, VersionRange};
 use kafka_protocol::messages::{self, ApiKey as Schema};
 use kafka_protocol::protocol::Message;
@@ -12,6 +15,16 @@ use kafka_protocol::protocol::Message;
 /// there is no schema at all.
 pub fn ours(api_key: ApiKey) -> Option<VersionRange> {
     common(Schema::try_from(api_key.0).ok()?)
+}
+
+impl Clamp {
+    /// The versions of `api_key` that the clamp lets through: where it is off, those that it would.
+    pub fn ours(self, api_key: ApiKey) -> Option<VersionRange> {
+        match self {
+            Self::Encode | Self::Off => ours(api_key),
+            Self::Inspect => layout::versions(api_key),
+        }
+    }
 }
 
 /// What the two ranges of one message have in common.

@@ -112,6 +112,24 @@ fn what_has_no_name_keeps_its_number() {
 }
 
 #[test]
+fn what_is_newer_than_all_layouts_is_lowered_and_hidden_where_klamp_inspects() {
+    let rows = [(1, 4, 99), (88, 0, 9), (200, 0, 1), (4, 0, 7)];
+    let offers = rows.map(|(key, min, max)| (ApiKey(key), Offer { min, max }));
+    let none = FinalizedFeatures::default();
+    let table = VersionTable::new(offers, none, Clamp::Inspect);
+    let fate = |key| table.row(ApiKey(key)).unwrap().fate;
+    assert_eq!(fate(1), Fate::Lowered { to: 18 });
+    assert_eq!(fate(88), Fate::Lowered { to: 1 });
+    assert_eq!(fate(200), Fate::Hidden(Hidden::NoSchema));
+    assert_eq!(fate(4), Fate::Kept);
+    // What klamp itself would send still takes a schema.
+    assert!(!table.supports(ApiKey(88), 0) && table.supports(ApiKey(1), 18));
+    assert!(table.negotiate(ApiKey(88)).is_err());
+    let missing = table.not_offered().find(|(key, _)| *key == ApiKey(89));
+    assert_eq!(missing, Some((ApiKey(89), range(0, 1))));
+}
+
+#[test]
 fn all_that_has_a_name_can_be_listed() {
     let listed: Vec<i16> = ErrorCode::named().map(|code| code.0).collect();
     let named: Vec<i16> = (i16::MIN..=i16::MAX)

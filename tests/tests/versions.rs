@@ -111,6 +111,30 @@ fn nothing_is_touched_where_the_clamp_is_off() {
 }
 
 #[test]
+fn nothing_that_the_newest_broker_has_is_hidden_where_klamp_only_inspects() {
+    let broker = Kafka::shared(V4_4_0).broker();
+    let klamp = Klamp::start_with(broker.upstream, &["--clamp", "inspect"]);
+    for asking in [0, 3, 4]
+        .map(asking)
+        .into_iter()
+        .chain([asking_5(None, -1)])
+    {
+        let (direct, through) = both(broker.upstream, klamp.address(), &asking);
+        assert_eq!(through, direct);
+    }
+    let mut client = Client::connect(klamp.address());
+    client.send_bytes(&asking(3));
+    client.read_frame();
+    let scrape = klamp.scrape_until("the table is learned", |scrape| {
+        scrape.sum("klamp_version_tables", &[]) == 1.0
+    });
+    for family in ["klamp_hidden_api_keys", "klamp_broker_ahead_versions"] {
+        assert_eq!(scrape.sum(family, &[]), 0.0, "{family}");
+    }
+    klamp.stop();
+}
+
+#[test]
 fn what_the_broker_is_ahead_by_is_told_on_the_command_line_and_in_metrics() {
     let broker = Kafka::shared(V4_3_1).broker();
     let (code, out, err) = klamp::run(&["versions", &broker.direct.to_string(), "--json"]);

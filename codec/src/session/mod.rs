@@ -48,10 +48,12 @@ pub struct Policy {
 }
 
 /// How ApiVersions answers are rewritten.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Clamp {
     /// Nobody speaks a version that `kafka-protocol` cannot encode.
     Encode,
+    /// Nobody speaks a version that klamp itself cannot read.
+    Inspect,
     /// The answer passes as it is.
     Off,
 }

@@ -3,6 +3,7 @@
 use super::pending::{Answer, Pending};
 use super::sasl::Sasl;
 use super::{Clamp, Policy};
+use crate::layout;
 use crate::observation::{CloseReason, Exchange, Observation, Observer, VerdictCause};
 use crate::types::{ApiKey, Direction, VersionRange};
 use crate::versions::VersionTable;
@@ -66,10 +67,10 @@ impl Shared {
         self.policy.clamp != Clamp::Off
     }
 
-    /// Whether `version` of `api_key` is one that we or this connection's broker speak.
+    /// Whether `version` of `api_key` is one that we can read or this connection's broker speaks.
     pub(super) fn knows(&self, api_key: ApiKey, version: i16) -> bool {
         let within = |range: VersionRange| range.contains(version);
-        crate::ours::ours(api_key).is_some_and(within)
+        layout::versions(api_key).is_some_and(within)
             || (self.table.as_ref())
                 .and_then(|table| table.row(api_key))
                 .and_then(|row| row.broker.range())

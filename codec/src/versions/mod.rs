@@ -25,6 +25,7 @@ pub struct VersionTable {
     /// One row per wire code, ascending by it.
     rows: Box<[Row]>,
     finalized: FinalizedFeatures,
+    policy: Clamp,
 }
 
 impl VersionTable {
@@ -38,7 +39,7 @@ impl VersionTable {
         let mut rows: Vec<Row> = offers
             .into_iter()
             .map(|(api_key, broker)| {
-                let ours = ours(api_key);
+                let ours = policy.ours(api_key);
                 Row {
                     api_key,
                     broker,
@@ -58,6 +59,7 @@ impl VersionTable {
         Self {
             rows: rows.into(),
             finalized,
+            policy,
         }
     }
 
@@ -77,8 +79,7 @@ impl VersionTable {
 
     /// Whether the broker offers this version and we have its schema.
     pub fn supports(&self, api_key: ApiKey, version: i16) -> bool {
-        self.row(api_key)
-            .and_then(Row::negotiated)
+        self.common(api_key, ours(api_key))
             .is_some_and(|range| range.contains(version))
     }
 
@@ -98,19 +99,24 @@ impl VersionTable {
     }
 
     fn highest(&self, api_key: ApiKey, ours: Option<VersionRange>) -> Result<i16, NoUsableVersion> {
-        let broker = self.row(api_key).and_then(|row| row.broker.range());
-        broker
-            .zip(ours)
-            .and_then(|(broker, ours)| broker.intersect(ours))
+        self.common(api_key, ours)
             .map(VersionRange::max)
             .ok_or(NoUsableVersion {
                 api_key,
-                broker,
+                broker: self.broker(api_key),
                 ours,
             })
     }
 
-    /// Rows with versions above ours, or of keys that we have no schema for.
+    fn common(&self, api_key: ApiKey, ours: Option<VersionRange>) -> Option<VersionRange> {
+        self.broker(api_key)?.intersect(ours?)
+    }
+
+    fn broker(&self, api_key: ApiKey) -> Option<VersionRange> {
+        self.row(api_key)?.broker.range()
+    }
+
+    /// Rows with versions above ours, or of keys that we know nothing of.
     pub fn broker_ahead(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(|row| row.versions_ahead() > 0)
     }
@@ -119,7 +125,7 @@ impl VersionTable {
     pub fn not_offered(&self) -> impl Iterator<Item = (ApiKey, VersionRange)> {
         ApiKey::named()
             .filter(|&api_key| self.row(api_key).is_none())
-            .filter_map(|api_key| Some((api_key, ours(api_key)?)))
+            .filter_map(|api_key| Some((api_key, self.policy.ours(api_key)?)))
     }
 
     /// The finalized features that decide how clients use the rows.

@@ -38,19 +38,19 @@ pub struct Row {
     pub api_key: ApiKey,
     /// What the broker offers.
     pub broker: Offer,
-    /// What we have a schema for; `None` where nothing.
+    /// What we speak under the clamp policy; `None` where nothing.
     pub ours: Option<VersionRange>,
     /// What the policy makes of the row.
     pub fate: Fate,
 }
 
 impl Row {
-    /// The versions that the broker offers and we have a schema for.
+    /// What the broker offers and we speak.
     pub fn negotiated(&self) -> Option<VersionRange> {
         self.broker.range()?.intersect(self.ours?)
     }
 
-    /// How many versions the broker offers beyond our highest: all of them where we have no schema.
+    /// How many versions the broker offers beyond our highest: all of them where we have none.
     pub fn versions_ahead(&self) -> u16 {
         let Some(broker) = self.broker.range() else {
             return 0;
@@ -106,7 +106,7 @@ impl Fate {
     ) -> Self {
         let clamped = match policy {
             Clamp::Off => return Self::Kept,
-            Clamp::Encode => Self::clamped(broker, ours),
+            Clamp::Encode | Clamp::Inspect => Self::clamped(broker, ours),
         };
         let spared = features::needs(api_key, finalized).find(|need| {
             clamped != Self::Kept

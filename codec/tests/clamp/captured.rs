@@ -103,6 +103,18 @@ fn a_real_broker_promises_streams_groups_that_the_clamp_hides() {
 }
 
 #[test]
+fn all_that_a_real_broker_has_passes_where_klamp_only_inspects() {
+    for (version, answer) in ANSWERS {
+        let clamped = clamp(answer, version, Clamp::Inspect).unwrap();
+        assert_eq!(clamped.frame, None);
+        let table = clamped.table.unwrap();
+        assert!(table.entries().iter().all(|row| row.fate == Fate::Kept));
+        assert_eq!(table.broker_ahead().count(), 0);
+        assert_eq!(table.broken_promises().count(), 0);
+    }
+}
+
+#[test]
 fn a_real_answer_passes_with_the_clamp_off() {
     for (version, answer) in ANSWERS {
         assert_eq!(clamp(answer, version, Clamp::Off).unwrap().frame, None);

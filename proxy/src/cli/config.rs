@@ -269,10 +269,12 @@ mod tests {
 
     #[test]
     fn policies_are_given_as_words() {
-        let config = config(&["--clamp=off", "--non-kafka=pass"]).unwrap();
-        assert_eq!(config.clamp, Clamp::Off);
-        assert_eq!(config.non_kafka, NonKafka::Pass);
-        assert!(run(&[&ROUTE[..], &["--clamp=inspect"]].concat()).is_err());
+        for (word, clamp) in [("off", Clamp::Off), ("inspect", Clamp::Inspect)] {
+            let config = config(&[&format!("--clamp={word}"), "--non-kafka=pass"]).unwrap();
+            assert_eq!(config.clamp, clamp);
+            assert_eq!(config.non_kafka, NonKafka::Pass);
+        }
+        assert!(run(&[&ROUTE[..], &["--clamp=decode"]].concat()).is_err());
     }
 
     #[test]

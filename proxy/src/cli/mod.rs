@@ -104,9 +104,13 @@ pub(crate) struct RunArgs {
     log_level: Option<String>,
 
     /// Whether the broker's version table is cut down for clients: to what kafka-protocol can
-    /// encode, or not at all.
+    /// encode, to what klamp can read (more: all that Kafka has up to 4.4), or not at all.
     #[arg(long, env = "KLAMP_CLAMP", default_value = "encode")]
-    #[arg(value_parser = one_of([("encode", Clamp::Encode), ("off", Clamp::Off)]))]
+    #[arg(value_parser = one_of([
+        ("encode", Clamp::Encode),
+        ("inspect", Clamp::Inspect),
+        ("off", Clamp::Off),
+    ]))]
     #[arg(help_heading = "Protocol")]
     clamp: Clamp,
 

@@ -88,6 +88,7 @@ async fn serve(config: Config) -> Result<(), Trouble> {
         kafka_schema = watch_for.kafka_schema,
         clamp = match config.clamp {
             Clamp::Encode => "encode",
+            Clamp::Inspect => "inspect",
             Clamp::Off => "off",
         },
         threads = config.threads,
