@@ -48,4 +48,31 @@ impl<'a> Cursor<'a> {
     pub(super) fn everything(&self) -> Step {
         Step::Pass(self.pass.saturating_add(self.rest.len() as u64))
     }
+
+    /// The same where the direction has ended and nothing else is left of it.
+    pub(super) fn owed_or_finish(&self) -> Step {
+        self.owed().unwrap_or(Step::Finish)
+    }
+
+    /// What becomes of bytes that nobody looks at any more.
+    pub(super) fn unseen(&self, eof: bool) -> Step {
+        match (eof, self.rest.is_empty()) {
+            (false, _) => Step::Pass(u64::MAX),
+            (true, false) => self.everything(),
+            (true, true) => self.owed_or_finish(),
+        }
+    }
+
+    /// What follows when a frame has consumed what is there of its body, which is not its end:
+    /// `unseen` bytes of it need not be shown.
+    pub(super) fn amid_body(&self, unseen: u64, eof: bool, truncated: &mut bool) -> Step {
+        match unseen {
+            0 if eof => {
+                *truncated = true;
+                self.owed_or_finish()
+            }
+            0 => self.owed().unwrap_or(Step::Need(1)),
+            _ => self.owe_and(unseen),
+        }
+    }
 }

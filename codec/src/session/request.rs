@@ -66,18 +66,25 @@ impl RequestLane {
         cx: &mut Shared,
         to: &mut impl Observer,
     ) -> Step {
-        if input.unpaid > 0 {
-            cx.truncated |= !cx.unseen;
-            return finish(cx);
+        cx.truncated |= input.unpaid > 0 && !cx.unseen;
+        let step = match input.unpaid {
+            0 => self.turn(input, cx, to),
+            _ => Step::Finish,
+        };
+        if step == Step::Finish {
+            cx.ended(match cx.awaits_answer() || cx.truncated {
+                true => CloseReason::ClientInFlight,
+                false => CloseReason::Client,
+            });
         }
+        step
+    }
+
+    fn turn(&mut self, input: Input<'_>, cx: &mut Shared, to: &mut impl Observer) -> Step {
         let mut cursor = Cursor::new(input.shown);
         loop {
             if cx.unseen {
-                return match input.eof && cursor.rest().is_empty() {
-                    true => cursor.owed().unwrap_or_else(|| finish(cx)),
-                    false if input.eof => cursor.everything(),
-                    false => Step::Pass(u64::MAX),
-                };
+                return cursor.unseen(input.eof);
             }
             let step = match &mut self.state {
                 State::Head => self.head(&mut cursor, &input, cx, to),
@@ -87,12 +94,7 @@ impl RequestLane {
                 }
                 State::Request(_) => match self.body(&mut cursor, cx, to) {
                     0 if self.ends_here() => None,
-                    0 if input.eof => {
-                        cx.truncated = true;
-                        Some(cursor.owed().unwrap_or_else(|| finish(cx)))
-                    }
-                    0 => Some(cursor.owed().unwrap_or(Step::Need(1))),
-                    unseen => Some(cursor.owe_and(unseen)),
+                    unseen => Some(cursor.amid_body(unseen, input.eof, &mut cx.truncated)),
                 },
                 State::Token => {
                     self.state = State::Head;
@@ -121,7 +123,7 @@ impl RequestLane {
         let shown = cursor.rest();
         self.partial = false;
         if shown.is_empty() && input.eof {
-            return Some(cursor.owed().unwrap_or_else(|| finish(cx)));
+            return Some(cursor.owed_or_finish());
         }
         if cx.draining || matches!(cx.sasl, Sasl::Asked(_)) {
             cx.stopped = cx.draining;
@@ -407,7 +409,7 @@ impl RequestLane {
         if cursor.rest().is_empty() {
             if input.eof {
                 cx.truncated = true;
-                return Some(finish(cx));
+                return Some(Step::Finish);
             }
             return Some(Step::Need(1));
         }
@@ -443,13 +445,4 @@ enum TokenHead {
     Begun,
     /// Something must be done first, or to pass the token.
     Step(Step),
-}
-
-fn finish(cx: &mut Shared) -> Step {
-    let in_flight = cx.awaits_answer() || cx.truncated;
-    cx.ended(match in_flight {
-        true => CloseReason::ClientInFlight,
-        false => CloseReason::Client,
-    });
-    Step::Finish
 }

@@ -67,21 +67,22 @@ impl ResponseLane {
         cx: &mut Shared,
         to: &mut impl Observer,
     ) -> Step {
-        if input.unpaid > 0 {
-            cx.truncated |= !cx.unseen;
-            return self.finish(input.now, cx, to);
+        cx.truncated |= input.unpaid > 0 && !cx.unseen;
+        let step = match input.unpaid {
+            0 => self.turn(input, cx, to),
+            _ => Step::Finish,
+        };
+        if step == Step::Finish {
+            self.finish(input.now, cx, to);
         }
+        step
+    }
+
+    fn turn(&mut self, input: Input<'_>, cx: &mut Shared, to: &mut impl Observer) -> Step {
         let mut cursor = Cursor::new(input.shown);
         loop {
             if cx.unseen {
-                return match input.eof && cursor.rest().is_empty() {
-                    true => match cursor.owed() {
-                        Some(owed) => owed,
-                        None => self.finish(input.now, cx, to),
-                    },
-                    false if input.eof => cursor.everything(),
-                    false => Step::Pass(u64::MAX),
-                };
+                return cursor.unseen(input.eof);
             }
             let step = match &mut self.state {
                 State::Head => self.head(&mut cursor, &input, cx, to),
@@ -91,15 +92,7 @@ impl ResponseLane {
                 }
                 State::Response(_) => match self.body(&mut cursor, to) {
                     0 if self.ends_here() => None,
-                    0 if input.eof => {
-                        cx.truncated = true;
-                        Some(match cursor.owed() {
-                            Some(owed) => owed,
-                            None => self.finish(input.now, cx, to),
-                        })
-                    }
-                    0 => Some(cursor.owed().unwrap_or(Step::Need(1))),
-                    unseen => Some(cursor.owe_and(unseen)),
+                    unseen => Some(cursor.amid_body(unseen, input.eof, &mut cx.truncated)),
                 },
                 State::Token => {
                     self.state = State::Head;
@@ -147,7 +140,7 @@ impl ResponseLane {
                 return Some(Step::Close(CloseReason::Drained));
             }
             return Some(match input.eof {
-                true => self.finish(input.now, cx, to),
+                true => Step::Finish,
                 false => Step::Need(1),
             });
         }
@@ -395,7 +388,7 @@ impl ResponseLane {
     }
 
     /// The broker has ended. Whatever the client still sends passes unseen: nobody will answer it.
-    fn finish(&mut self, now: Instant, cx: &mut Shared, to: &mut impl Observer) -> Step {
+    fn finish(&self, now: Instant, cx: &mut Shared, to: &mut impl Observer) {
         let verdict = cx.verdict(self.at, now, to);
         let in_flight = cx.awaits_answer() || cx.truncated;
         cx.ended(match verdict {
@@ -404,6 +397,5 @@ impl ResponseLane {
             None => CloseReason::Broker,
         });
         cx.unseen = true;
-        Step::Finish
     }
 }
