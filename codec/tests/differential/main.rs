@@ -10,47 +10,111 @@
 )]
 
 mod by_kafka;
+mod dictation;
 mod hostile;
-mod requests;
-mod responses;
+mod printed;
 mod samples;
+mod tree;
 mod walk;
 
 use fastrand::Rng;
+use kafka_protocol::messages::ApiKey as Schema;
 use klamp_codec::layout::{Progress, Root, WalkError, Walker};
 use klamp_codec::{ApiKey, Direction};
-use samples::{Fact, Sample, one_of_each};
-use walk::{End, Move, check_offsets, walk};
+use samples::{Sample, one_of_each};
+use std::collections::BTreeSet;
+use tree::Struct;
+use walk::{End, Fact, Move, check_hot, check_offsets, walk};
 
 #[test]
-fn a_walk_tells_what_the_message_says_and_ends_where_it_ends() {
-    let mut rng = Rng::with_seed(1);
-    for _ in 0..60 {
-        for sample in one_of_each(&mut rng) {
-            let walked = sample.walk();
-            let facts = walked.told.iter().map(|told| told.fact.clone());
-            assert_eq!(facts.collect::<Vec<_>>(), sample.hot_facts(), "{sample:?}");
-            assert_eq!(walked.end, End::Done(sample.bytes.len()), "{sample:?}");
-            check_offsets(&walked, &sample.bytes, sample.flexible);
+fn every_version_that_is_ours_has_a_sample_each_way() {
+    let all = one_of_each(&mut Rng::with_seed(0));
+    let key = |it: &Sample| {
+        (
+            it.direction == Direction::Request,
+            it.api_key.0,
+            it.api_version,
+        )
+    };
+    let keys = all.iter().map(key).collect::<BTreeSet<_>>();
+    assert_eq!(keys.len(), all.len());
+    for schema in Schema::iter() {
+        let api_key = ApiKey(schema as i16);
+        let ours = klamp_codec::ours(api_key).unwrap();
+        for version in ours.min()..=ours.max() {
+            for is_request in [true, false] {
+                assert!(
+                    keys.contains(&(is_request, api_key.0, version)),
+                    "{api_key:?}"
+                );
+            }
         }
     }
 }
 
 #[test]
-fn a_walk_over_the_full_table_tells_the_same_and_more() {
+fn the_full_table_reads_every_field_as_the_message_says() {
+    let mut rng = Rng::with_seed(1);
+    let mut unknown = 0;
+    // Fields by API, and those of them that had a value other than none, 0 or empty.
+    let mut named = BTreeSet::new();
+    let mut filled = BTreeSet::new();
+    let mut wanted = Schema::iter()
+        .map(|it| ApiKey(it as i16))
+        .collect::<Vec<_>>();
+    for round in 0..100 {
+        for sample in samples::one_of(|key| wanted.contains(&key), &mut rng) {
+            let read = Struct::read(sample.full_root(), &sample.bytes);
+            let read = read.unwrap_or_else(|error| panic!("{error}: {sample:?}"));
+            let same = read.check(&sample.said);
+            same.unwrap_or_else(|difference| panic!("{difference}: {sample:?}\n{:?}", sample.said));
+            let roles = read.check_roles(sample.direction, sample.api_key);
+            roles.unwrap_or_else(|difference| panic!("{difference}: {sample:?}"));
+            let walked = sample.walk_from(sample.full_root());
+            check_offsets(&walked, &sample.bytes, sample.flexible);
+
+            unknown += read.unknown.len();
+            let message = format!("{:?}", sample.direction);
+            sample.said.paths(&message, &mut |path, _| {
+                named.insert((sample.api_key.0, path));
+            });
+            read.paths(&message, &mut |path, is_filled| {
+                filled.extend(is_filled.then_some((sample.api_key.0, path)));
+            });
+        }
+        if round >= 6 {
+            let missing = named.difference(&filled).filter(|it| !is_beyond(it));
+            wanted = missing.map(|(api_key, _)| ApiKey(*api_key)).collect();
+        }
+    }
+    assert_eq!(wanted, [], "{:?}", named.difference(&filled));
+    assert!(
+        named.len() > 1_000 && unknown > 500,
+        "{}, {unknown}",
+        named.len()
+    );
+}
+
+/// Whether a field is only in versions that `kafka-protocol` has a struct for, and does not write.
+fn is_beyond((api_key, path): &(i16, String)) -> bool {
+    matches!(
+        (api_key, path.as_str()),
+        (22, "Request/enable2pc" | "Request/keeppreparedtxn")
+            | (78, "Request/topics/partitions/partitionmaxbytes")
+            | (8, "Request/topics/topicid")
+            | (9, "Request/groups/topics/topicid")
+    )
+}
+
+#[test]
+fn the_hot_table_tells_what_the_data_path_needs_of_what_the_full_one_tells() {
     let mut rng = Rng::with_seed(9);
-    for _ in 0..20 {
+    for _ in 0..8 {
         for sample in one_of_each(&mut rng) {
-            let full = sample.walk_from(sample.full_root());
-            assert_eq!(full.end, End::Done(sample.bytes.len()), "{sample:?}");
-            let mut told = full.told.iter();
-            for hot in sample.walk().told {
-                assert!(told.any(|full| *full == hot), "{hot:?} of {sample:?}");
-            }
-            let mut told = full.told.iter().map(|told| &told.fact);
-            for fact in &sample.facts {
-                assert!(told.any(|full| full == fact), "{fact:?} of {sample:?}");
-            }
+            let hot = sample.walk();
+            assert_eq!(hot.end, End::Done(sample.bytes.len()), "{sample:?}");
+            check_offsets(&hot, &sample.bytes, sample.flexible);
+            check_hot(&hot, &sample.walk_from(sample.full_root()));
         }
     }
 }
@@ -75,7 +139,7 @@ fn a_walk_cut_at_any_byte_tells_the_same() {
 #[test]
 fn a_walk_byte_by_byte_tells_the_same() {
     let mut rng = Rng::with_seed(3);
-    for _ in 0..10 {
+    for _ in 0..3 {
         for sample in one_of_each(&mut rng) {
             for next in [Move::Feed(1), Move::Skip(1)] {
                 let walked = walk(sample.root(), &sample.bytes, sample.bytes.len(), |_, _| {
@@ -90,7 +154,7 @@ fn a_walk_byte_by_byte_tells_the_same() {
 #[test]
 fn a_walk_in_random_pieces_some_of_them_skipped_tells_the_same() {
     let mut rng = Rng::with_seed(4);
-    for _ in 0..40 {
+    for _ in 0..8 {
         for sample in one_of_each(&mut rng) {
             let largest = 1 << rng.u8(1..15);
             let moves = |_, _| random_move(&mut rng, largest);
@@ -113,7 +177,7 @@ fn random_move(rng: &mut Rng, largest: usize) -> Move {
 fn what_is_skippable_is_the_whole_rest_of_the_records() {
     let mut rng = Rng::with_seed(5);
     let mut seen = 0;
-    for _ in 0..5 {
+    for _ in 0..2 {
         for sample in one_of_each(&mut rng) {
             for told in sample.walk_from(sample.full_root()).told {
                 let Fact::Skipped(_, len @ 1..) = told.fact else {
@@ -155,7 +219,7 @@ fn more_than_is_skippable_cannot_be_skipped() {
 #[test]
 fn no_part_of_a_message_is_taken_for_the_whole() {
     let mut rng = Rng::with_seed(6);
-    for _ in 0..5 {
+    for _ in 0..2 {
         for sample in one_of_each(&mut rng) {
             let len = sample.bytes.len();
             let step = len / 200 + 1;
@@ -192,14 +256,18 @@ fn bytes_behind_a_message_are_left_over() {
 fn a_walk_with_another_version_mostly_fails() {
     let mut rng = Rng::with_seed(8);
     let (mut wrong, mut all) = (0, 0);
-    for _ in 0..10 {
-        for sample in one_of_each(&mut rng) {
-            if sample.api_key == ApiKey::SASL_HANDSHAKE {
-                continue;
-            }
-            // Over the border between classic and flexible versions.
-            let other = if sample.flexible { 2 } else { 13 };
-            let Some(root) = Root::find(sample.direction, sample.api_key, other) else {
+    for sample in one_of_each(&mut rng)
+        .into_iter()
+        .chain(one_of_each(&mut rng))
+    {
+        // Over the border between classic and flexible versions, if there is one.
+        let others = (0..20).filter(|other| {
+            let flexible = |version| samples::is_flexible(sample.api_key, version);
+            flexible(*other) != flexible(sample.api_version)
+        });
+        for other in others {
+            let root = Root::find(sample.direction, sample.api_key, other);
+            let Some(root) = root.filter(|_| sample.bytes.len() > 60) else {
                 continue;
             };
             let len = sample.bytes.len();
@@ -208,5 +276,5 @@ fn a_walk_with_another_version_mostly_fails() {
             wrong += u32::from(walked.end == End::Done(len));
         }
     }
-    assert!(all > 500 && wrong * 20 < all, "{wrong} of {all}");
+    assert!(all > 1_000 && wrong * 50 < all, "{wrong} of {all}");
 }

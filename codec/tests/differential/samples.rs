@@ -1,28 +1,16 @@
-//! Messages filled at random and written by `kafka-protocol`, each with what a walk must tell of it.
+//! Messages filled at random and written by `kafka-protocol`, each with what it prints of them.
 
-use crate::{requests, responses};
-use bytes::{Bytes, BytesMut};
+use crate::dictation::dictate;
+use crate::printed;
+use crate::tree::Struct;
+use crate::walk::{Move, Walked, walk};
 use fastrand::Rng;
-use kafka_protocol::protocol::{Encodable, Message, StrBytes};
-use klamp_codec::layout::Role;
+use kafka_protocol::messages::{self, ApiKey as Schema};
+use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion, Message, Request};
+use klamp_codec::layout::Root;
 use klamp_codec::{ApiKey, Direction};
-use std::collections::BTreeMap;
 use std::fmt;
-use uuid::Uuid;
-
-/// What a walk tells, without where.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fact {
-    Int(Role, i64),
-    /// A string or uuid, its pieces joined.
-    Text(Role, Vec<u8>),
-    Null(Role),
-    Skipped(Role, usize),
-    Count(Role, usize),
-    Element(Role),
-    Struct(Role),
-    End(Role),
-}
+use std::ops::RangeInclusive;
 
 /// A message without its header's fixed part, and what is in it.
 #[derive(Clone)]
@@ -33,23 +21,29 @@ pub struct Sample {
     pub flexible: bool,
     /// What follows the client id or correlation id.
     pub bytes: Vec<u8>,
-    /// In the order of the bytes, without the tagged fields' sizes.
-    pub facts: Vec<Fact>,
+    /// All fields that the struct has, in this version or not.
+    pub said: Struct,
 }
 
 impl Sample {
-    /// What the data path's table tells: it has nothing that nobody there looks for.
-    pub fn hot_facts(&self) -> Vec<Fact> {
-        let names_are_hot = self.api_key == ApiKey::PRODUCE && self.direction == Direction::Request;
-        let is_hot = |fact: &&Fact| match fact {
-            Fact::Null(role) | Fact::Text(role, _) => match role {
-                Role::TopicName | Role::TopicId => names_are_hot,
-                role => *role != Role::Records,
-            },
-            Fact::Skipped(..) => false,
-            _ => true,
-        };
-        self.facts.iter().filter(is_hot).cloned().collect()
+    pub fn root(&self) -> Root {
+        Root::find(self.direction, self.api_key, self.api_version).unwrap()
+    }
+
+    /// Of the table that tells of every field.
+    pub fn full_root(&self) -> Root {
+        Root::find_full(self.direction, self.api_key, self.api_version).unwrap()
+    }
+
+    /// Walks all bytes at once.
+    pub fn walk(&self) -> Walked {
+        self.walk_from(self.root())
+    }
+
+    pub fn walk_from(&self, root: Root) -> Walked {
+        walk(root, &self.bytes, self.bytes.len(), |_, _| {
+            Move::Feed(usize::MAX)
+        })
     }
 }
 
@@ -68,239 +62,124 @@ impl fmt::Debug for Sample {
 
 /// Every message in every version that `kafka-protocol` writes.
 pub fn one_of_each(rng: &mut Rng) -> Vec<Sample> {
-    use Direction::{Request, Response};
-    let mut all = Vec::new();
-    add(
-        &mut all,
-        rng,
-        Request,
-        ApiKey::PRODUCE,
-        9,
-        requests::produce_request,
-    );
-    add(
-        &mut all,
-        rng,
-        Response,
-        ApiKey::PRODUCE,
-        9,
-        responses::produce_response,
-    );
-    add(
-        &mut all,
-        rng,
-        Request,
-        ApiKey::FETCH,
-        12,
-        requests::fetch_request,
-    );
-    add(
-        &mut all,
-        rng,
-        Response,
-        ApiKey::FETCH,
-        12,
-        responses::fetch_response,
-    );
-    add(
-        &mut all,
-        rng,
-        Request,
-        ApiKey::METADATA,
-        9,
-        requests::metadata_request,
-    );
-    add(
-        &mut all,
-        rng,
-        Response,
-        ApiKey::METADATA,
-        9,
-        responses::metadata_response,
-    );
-    let none = i16::MAX;
-    add(
-        &mut all,
-        rng,
-        Request,
-        ApiKey::SASL_HANDSHAKE,
-        none,
-        requests::sasl_handshake_request,
-    );
-    add(
-        &mut all,
-        rng,
-        Response,
-        ApiKey::SASL_HANDSHAKE,
-        none,
-        responses::sasl_handshake_response,
-    );
-    add(
-        &mut all,
-        rng,
-        Request,
-        ApiKey::API_VERSIONS,
-        3,
-        requests::api_versions_request,
-    );
-    add(
-        &mut all,
-        rng,
-        Response,
-        ApiKey::API_VERSIONS,
-        3,
-        responses::api_versions_response,
-    );
-    all
+    one_of(|_| true, rng)
 }
 
-fn add<M: Encodable + Message>(
-    all: &mut Vec<Sample>,
-    rng: &mut Rng,
+/// All requests that `kafka-protocol` has; their responses follow from them.
+macro_rules! requests {
+    ($($request:ident;)*) => {
+        /// The messages of some APIs in every version that `kafka-protocol` writes.
+        pub fn one_of(is_wanted: impl Fn(ApiKey) -> bool, rng: &mut Rng) -> Vec<Sample> {
+            let mut all = Vec::new();
+            $(if is_wanted(ApiKey(messages::$request::KEY)) {
+                add::<messages::$request>(&mut all, rng);
+            })*
+            all
+        }
+    };
+}
+
+requests! {
+    ProduceRequest; FetchRequest; ListOffsetsRequest; MetadataRequest; OffsetCommitRequest;
+    OffsetFetchRequest; FindCoordinatorRequest; JoinGroupRequest; HeartbeatRequest;
+    LeaveGroupRequest; SyncGroupRequest; DescribeGroupsRequest; ListGroupsRequest;
+    SaslHandshakeRequest; ApiVersionsRequest; CreateTopicsRequest; DeleteTopicsRequest;
+    DeleteRecordsRequest; InitProducerIdRequest; OffsetForLeaderEpochRequest;
+    AddPartitionsToTxnRequest; AddOffsetsToTxnRequest; EndTxnRequest; WriteTxnMarkersRequest;
+    TxnOffsetCommitRequest; DescribeAclsRequest; CreateAclsRequest; DeleteAclsRequest;
+    DescribeConfigsRequest; AlterConfigsRequest; AlterReplicaLogDirsRequest; DescribeLogDirsRequest;
+    SaslAuthenticateRequest; CreatePartitionsRequest; CreateDelegationTokenRequest;
+    RenewDelegationTokenRequest; ExpireDelegationTokenRequest; DescribeDelegationTokenRequest;
+    DeleteGroupsRequest; ElectLeadersRequest; IncrementalAlterConfigsRequest;
+    AlterPartitionReassignmentsRequest; ListPartitionReassignmentsRequest; OffsetDeleteRequest;
+    DescribeClientQuotasRequest; AlterClientQuotasRequest; DescribeUserScramCredentialsRequest;
+    AlterUserScramCredentialsRequest; VoteRequest; BeginQuorumEpochRequest; EndQuorumEpochRequest;
+    DescribeQuorumRequest; AlterPartitionRequest; UpdateFeaturesRequest; EnvelopeRequest;
+    FetchSnapshotRequest; DescribeClusterRequest; DescribeProducersRequest;
+    BrokerRegistrationRequest; BrokerHeartbeatRequest; UnregisterBrokerRequest;
+    DescribeTransactionsRequest; ListTransactionsRequest; AllocateProducerIdsRequest;
+    ConsumerGroupHeartbeatRequest; ConsumerGroupDescribeRequest; ControllerRegistrationRequest;
+    GetTelemetrySubscriptionsRequest; PushTelemetryRequest; AssignReplicasToDirsRequest;
+    ListConfigResourcesRequest; DescribeTopicPartitionsRequest; ShareGroupHeartbeatRequest;
+    ShareGroupDescribeRequest; ShareFetchRequest; ShareAcknowledgeRequest; AddRaftVoterRequest;
+    RemoveRaftVoterRequest; UpdateRaftVoterRequest; InitializeShareGroupStateRequest;
+    ReadShareGroupStateRequest; WriteShareGroupStateRequest; DeleteShareGroupStateRequest;
+    ReadShareGroupStateSummaryRequest; DescribeShareGroupOffsetsRequest;
+    AlterShareGroupOffsetsRequest; DeleteShareGroupOffsetsRequest;
+}
+
+fn add<M: Request + fmt::Debug>(all: &mut Vec<Sample>, rng: &mut Rng)
+where
+    M::Response: fmt::Debug,
+{
+    let key = ApiKey(M::KEY);
+    for version in M::VERSIONS.min..=M::VERSIONS.max {
+        all.push(sample::<M>(Direction::Request, key, version, rng));
+    }
+    let versions = M::Response::VERSIONS;
+    for version in versions.min..=versions.max {
+        all.push(sample::<M::Response>(
+            Direction::Response,
+            key,
+            version,
+            rng,
+        ));
+    }
+}
+
+/// Whether a version of `api_key` has compact lengths and tagged fields.
+pub fn is_flexible(api_key: ApiKey, api_version: i16) -> bool {
+    let schema = Schema::try_from(api_key.0).unwrap();
+    schema.request_header_version(api_version) == 2
+}
+
+fn sample<M: Encodable + Decodable + HeaderVersion + fmt::Debug>(
     direction: Direction,
     api_key: ApiKey,
-    first_flexible: i16,
-    fill: impl Fn(&mut Fill<'_>) -> M,
-) {
-    for api_version in M::VERSIONS.min..=M::VERSIONS.max {
-        let flexible = api_version >= first_flexible;
-        let mut filling = Fill {
-            rng,
-            version: api_version,
-            flexible,
-            facts: Vec::new(),
-        };
-        let mut bytes = BytesMut::new();
-        if flexible && (direction, api_key) != (Direction::Response, ApiKey::API_VERSIONS) {
-            bytes.extend(filling.header_tags());
-        }
-        let message = fill(&mut filling);
-        message.encode(&mut bytes, api_version).unwrap();
-        all.push(Sample {
-            direction,
-            api_key,
-            api_version,
-            flexible,
-            bytes: bytes.to_vec(),
-            facts: filling.facts,
+    api_version: i16,
+    rng: &mut Rng,
+) -> Sample {
+    let flexible = is_flexible(api_key, api_version);
+    let (message, mut said) = loop {
+        let message = dictate::<M>(api_version, flexible, rng);
+        let said = printed::message(&format!("{message:?}"));
+        let no_null = NO_NULL.iter().filter(|(asked, key, versions, _)| {
+            (*asked, *key) == (direction, api_key.0) && versions.contains(&api_version)
         });
+        if no_null.clone().all(|(.., name)| !said.has_null(name)) {
+            break (message, said);
+        }
+    };
+    let mut bytes = Vec::new();
+    // Of an ApiVersions response the header has none.
+    let has_tags = flexible && M::header_version(api_version) > 0;
+    if has_tags && rng.u8(..) < 50 {
+        // Tag 0 is known in bodies, but not in headers; then one with long varints.
+        bytes.extend(*b"\x02\0\x02ab\x80\x80\x80\0\x81\x80\x80\x80\0c");
+        let unknown = [(0, b"ab".to_vec()), (0, b"c".to_vec())];
+        said.unknown.splice(0..0, unknown);
+    } else if has_tags {
+        bytes.push(0);
+    }
+    message.encode(&mut bytes, api_version).unwrap();
+    Sample {
+        direction,
+        api_key,
+        api_version,
+        flexible,
+        bytes,
+        said,
     }
 }
 
-/// Fills one message, and notes what a walk must tell of it.
-pub struct Fill<'a> {
-    rng: &'a mut Rng,
-    pub version: i16,
-    flexible: bool,
-    pub facts: Vec<Fact>,
-}
-
-impl Fill<'_> {
-    /// `value` is in the message, with a role.
-    pub fn int<T: Into<i64> + Copy>(&mut self, role: Role, value: T) -> T {
-        self.facts.push(Fact::Int(role, value.into()));
-        value
-    }
-
-    pub fn text(&mut self, role: Role, value: StrBytes) -> StrBytes {
-        self.facts.push(Fact::Text(role, value.as_bytes().to_vec()));
-        value
-    }
-
-    pub fn id(&mut self, role: Role, value: Uuid) -> Uuid {
-        self.facts.push(Fact::Text(role, value.as_bytes().to_vec()));
-        value
-    }
-
-    pub fn i16(&mut self) -> i16 {
-        self.rng.i16(..)
-    }
-
-    pub fn i32(&mut self) -> i32 {
-        self.rng.i32(..)
-    }
-
-    pub fn i64(&mut self) -> i64 {
-        self.rng.i64(..)
-    }
-
-    pub fn bool(&mut self) -> bool {
-        self.rng.bool()
-    }
-
-    pub fn uuid(&mut self) -> Uuid {
-        Uuid::from_u128(self.rng.u128(..))
-    }
-
-    /// How many elements an array has: often none or few, now and then so many that their count
-    /// takes a second byte.
-    pub fn len(&mut self) -> usize {
-        match self.rng.u8(..) {
-            0..60 => 0,
-            60..120 => 1,
-            120..252 => self.rng.usize(2..5),
-            252.. => self.rng.usize(126..300),
-        }
-    }
-
-    /// Often short, now and then so long that its length takes a second byte.
-    pub fn string(&mut self) -> StrBytes {
-        let len = match self.rng.u8(..) {
-            0..30 => 0,
-            30..240 => self.rng.usize(1..20),
-            240.. => self.rng.usize(120..400),
-        };
-        StrBytes::from_string((0..len).map(|_| self.rng.alphanumeric()).collect())
-    }
-
-    pub fn nullable<T>(&mut self, value: impl FnOnce(&mut Self) -> T) -> Option<T> {
-        (self.rng.u8(..) > 60).then(|| value(self))
-    }
-
-    pub fn array<T>(&mut self, mut element: impl FnMut(&mut Self) -> T) -> Vec<T> {
-        (0..self.len()).map(|_| element(self)).collect()
-    }
-
-    pub fn records(&mut self) -> Option<Bytes> {
-        let records = self.nullable(|fill| {
-            let len = match fill.rng.u8(..) {
-                0..30 => 0,
-                30..220 => fill.rng.usize(1..100),
-                220.. => fill.rng.usize(100..20_000),
-            };
-            Bytes::from((0..len).map(|_| fill.rng.u8(..)).collect::<Vec<_>>())
-        });
-        self.facts.push(match &records {
-            None => Fact::Null(Role::Records),
-            Some(records) => Fact::Skipped(Role::Records, records.len()),
-        });
-        records
-    }
-
-    /// Tagged fields that no definition knows.
-    pub fn tags(&mut self) -> BTreeMap<i32, Bytes> {
-        let mut tags = BTreeMap::new();
-        if self.flexible && self.rng.u8(..) < 40 {
-            for _ in 0..self.rng.u8(1..4) {
-                let number = match self.rng.u8(0..3) {
-                    0 => self.rng.i32(50..128),
-                    1 => self.rng.i32(128..20_000),
-                    _ => self.rng.i32(20_000..),
-                };
-                let len = self.rng.usize(0..150);
-                tags.insert(number, Bytes::from(vec![self.rng.u8(..); len]));
-            }
-        }
-        tags
-    }
-
-    fn header_tags(&mut self) -> Vec<u8> {
-        match self.rng.u8(..) {
-            0..200 => vec![0],
-            // Tag 0 is known in bodies, but not in headers; then one with long varints.
-            _ => vec![
-                2, 0, 2, 0xff, 0xff, 0x80, 0x80, 0x80, 0, 0x81, 0x80, 0x80, 0x80, 0, 1,
-            ],
-        }
-    }
-}
+/// What may be null in some versions: `kafka-protocol` reads and writes a null in these too, where
+/// Kafka's own classes refuse it.
+const NO_NULL: [(Direction, i16, RangeInclusive<i16>, &str); 7] = [
+    (Direction::Request, 3, 0..=0, "topics"),
+    (Direction::Request, 3, 0..=9, "name"),
+    (Direction::Response, 3, 0..=11, "name"),
+    (Direction::Request, 9, 0..=1, "topics"),
+    (Direction::Response, 11, 0..=6, "protocolname"),
+    (Direction::Response, 20, 0..=5, "name"),
+    (Direction::Response, 78, 1..=1, "records"),
+];
