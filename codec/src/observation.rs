@@ -114,13 +114,14 @@ pub enum Observation<'a> {
     },
     /// From here on the whole connection is relayed unseen.
     Unseen(OpaqueReason),
-    /// A broker that a Metadata answer sends clients to.
+    /// A broker that an answer sends clients to: Metadata, FindCoordinator, DescribeCluster, and the
+    /// new leaders that Produce, Fetch, ShareFetch and ShareAcknowledge tell of.
     BrokerAddress {
-        /// NodeId.
+        /// NodeId; -1 where there is none.
         node_id: i32,
-        /// Host; need not be UTF-8, cut after 255 bytes.
+        /// Host; need not be UTF-8, cut after 255 bytes; empty where there is none.
         host: &'a [u8],
-        /// Port.
+        /// Port; -1 where there is none.
         port: i32,
     },
     /// A response that answers no request in the queue.

@@ -175,7 +175,7 @@ pub(crate) const CORRELATION_MISMATCHES: Family = counter(
 pub(crate) const FOREIGN_ADDRESSES: Family = counter(
     "klamp_foreign_addresses_total",
     &[],
-    "Broker addresses in Metadata answers that send clients past klamp.",
+    "Broker addresses in answers (Metadata and its like) that send clients past klamp.",
 );
 
 pub(crate) const API_VERSION_MIN: Family = gauge(

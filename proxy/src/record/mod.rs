@@ -42,8 +42,8 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// `own_addresses`: every `host:port` that klamp listens on or advertises. A Metadata answer that
-    /// names any other address sends clients past klamp. Empty where that cannot be told.
+    /// `own_addresses`: every `host:port` that klamp listens on or advertises. An answer that names
+    /// any other address sends clients past klamp. Empty where that cannot be told.
     pub(crate) fn new(metrics: Arc<Metrics>, own_addresses: Vec<(String, u16)>) -> Arc<Self> {
         let own = OwnNames::new(own_addresses);
         if !own.is_empty() {

@@ -147,7 +147,7 @@ impl Record {
                 upstream = %self.view.upstream,
                 node_id,
                 address = %format_args!("{}:{port}", Shown(Some(host))),
-                "a Metadata answer sends clients past klamp: does the broker's advertised.listeners \
+                "an answer sends clients past klamp: does the broker's advertised.listeners \
                  name klamp's address? (said once for each address)"
             );
         }

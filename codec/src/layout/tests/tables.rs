@@ -2,7 +2,7 @@
 
 use super::super::table::{Length, Op, Roots, Table};
 use super::super::walker::MAX_DEPTH;
-use super::super::{Event, Progress, Root, Walker, full, hot, versions};
+use super::super::{Event, Progress, Role, Root, Walker, full, hot, versions};
 use crate::ours;
 use crate::types::{ApiKey, Direction};
 use kafka_protocol::messages::ApiKey as Schema;
@@ -227,4 +227,85 @@ fn check(table: &Table, first: u16, depth: usize) -> u32 {
         before = Some(*op);
     }
     least
+}
+
+/// Every key and direction that has a field of this role in some version.
+fn keys_with(table: &Table, role: Role) -> Vec<(i16, Direction)> {
+    let mut keys = Vec::new();
+    for (key, api) in (0..).zip(table.apis) {
+        let directions = [
+            (Direction::Request, &api.request),
+            (Direction::Response, &api.response),
+        ];
+        for (direction, roots) in directions {
+            let has_it = |first: &u16| has_role(table, *first, role);
+            if roots.first_ops.iter().any(has_it) {
+                keys.push((key, direction));
+            }
+        }
+    }
+    keys
+}
+
+fn has_role(table: &Table, first: u16, role: Role) -> bool {
+    let ops = table.ops[usize::from(first)..].iter();
+    ops.take_while(|op| **op != Op::End).any(|op| match *op {
+        Op::Int(it, _) | Op::Uuid(it) | Op::Skipped { role: it, .. } => it == role,
+        Op::Bytes { role: it, .. } => it == Some(role),
+        Op::Array {
+            role: it, element, ..
+        } => it == Some(role) || has_role(table, element, role),
+        Op::Struct { first } | Op::NullableStruct { first, .. } => has_role(table, first, role),
+        Op::Tags { first, count } => table.tags[usize::from(first)..][..usize::from(count)]
+            .iter()
+            .any(|tag| has_role(table, tag.first, role)),
+        Op::Skip(_) | Op::FixedArray { .. } | Op::End => false,
+    })
+}
+
+#[test]
+fn roles_stand_where_kafka_has_their_fields() {
+    use Direction::{Request, Response};
+    let requests = |keys: &[i16]| keys.iter().map(|key| (*key, Request)).collect::<Vec<_>>();
+    let responses = |keys: &[i16]| keys.iter().map(|key| (*key, Response)).collect::<Vec<_>>();
+    for table in [hot(), full()] {
+        let all: Vec<_> = (0..95).collect();
+        assert_eq!(keys_with(table, Role::ErrorCode), responses(&all));
+        // Whom clients are sent to: not what controllers tell each other, nor Streams' own endpoints.
+        let addresses = responses(&[0, 1, 3, 10, 60, 78, 79]);
+        for role in [Role::NodeId, Role::Host, Role::Port] {
+            assert_eq!(keys_with(table, role), addresses, "{role:?}");
+        }
+        let waiting = [0, 1, 2, 11, 19, 20, 21, 37, 43, 45, 46, 57, 78, 80];
+        assert_eq!(keys_with(table, Role::Wait), requests(&waiting));
+    }
+    let secrets = [
+        (Role::SaslBytes, requests(&[36]), responses(&[36])),
+        (
+            Role::Credential,
+            requests(&[39, 40, 51]),
+            responses(&[38, 41]),
+        ),
+        (
+            Role::ConfigValue,
+            requests(&[19, 33, 44, 88]),
+            responses(&[19, 32, 89]),
+        ),
+        (Role::Telemetry, requests(&[72]), responses(&[])),
+        (Role::Envelope, requests(&[58]), responses(&[58])),
+        (
+            Role::GroupData,
+            requests(&[8, 11, 14, 28]),
+            responses(&[9, 11, 14, 15]),
+        ),
+    ];
+    for (role, requests, responses) in secrets {
+        assert!(role.is_secret());
+        assert_eq!(keys_with(hot(), role), []);
+        let mut keys = [requests, responses].concat();
+        keys.sort_by_key(|(key, direction)| (*key, *direction == Response));
+        assert_eq!(keys_with(full(), role), keys, "{role:?}");
+    }
+    let records = [(0, Request), (1, Response), (59, Response), (78, Response)];
+    assert_eq!(keys_with(full(), Role::Records), records);
 }
