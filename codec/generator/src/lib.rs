@@ -9,6 +9,7 @@ mod compile;
 mod definition;
 mod errors;
 mod jars;
+pub mod java;
 mod merge;
 mod message;
 mod releases;
@@ -59,7 +60,7 @@ pub fn generate() -> Result<Generated> {
 
     let hot = Table::compile(&messages, Reader::Hot)?;
     let full = Table::compile(&messages, Reader::Full)?;
-    let errors = errors::names(&jars::fetch("kafka-clients", RELEASES[0])?)?;
+    let errors = errors::names(RELEASES[0])?;
     let api_names = releases::api_names(&releases);
     let spoken = releases::spoken(&releases)?;
 

@@ -9,7 +9,6 @@
     reason = "a test may fail loudly, and its arithmetic is on its own numbers"
 )]
 
-mod by_kafka;
 mod dictation;
 mod hostile;
 mod printed;

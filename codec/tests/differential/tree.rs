@@ -9,26 +9,26 @@ use klamp_codec::{ApiKey, Direction};
 
 /// A message, or a struct in one.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Struct {
+pub(crate) struct Struct {
     /// Known tagged fields among them, where they are not left out.
-    pub fields: Vec<Field>,
+    pub(crate) fields: Vec<Field>,
     /// Tagged fields that are not known, those of the header first.
-    pub unknown: Vec<(u32, Vec<u8>)>,
+    pub(crate) unknown: Vec<(u32, Vec<u8>)>,
 }
 
 /// A field, or an element of an array.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Field {
+pub(crate) struct Field {
     /// In small letters without underscores, so that all spellings are one; of an array's for its
     /// elements.
-    pub name: String,
+    pub(crate) name: String,
     /// Not of arrays and structs, nor where somebody else says it.
-    pub role: Option<Role>,
-    pub value: Node,
+    pub(crate) role: Option<Role>,
+    pub(crate) value: Node,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Node {
+pub(crate) enum Node {
     Null,
     /// A number or bool; of a float its bits.
     Int(i64),
@@ -39,16 +39,26 @@ pub enum Node {
 }
 
 /// Names that differ from release to release: the newest one's, which the table has, and the oldest one's.
-const RENAMED: [(&str, &str); 1] = [("generationidormemberepoch", "generationid")];
+const RENAMED: [(&str, &str); 6] = [
+    ("generationidormemberepoch", "generationid"),
+    ("replicaepoch", "candidateepoch"),
+    ("replicaid", "candidateid"),
+    ("replicadirectoryid", "candidatedirectoryid"),
+    ("configresources", "clientmetricsresources"),
+    ("resourcename", "name"),
+];
+
+/// How names of topics are called, or arrays of them.
+const TOPICS: [&str; 4] = ["topic", "topics", "topicname", "topicnames"];
 
 /// How all spellings of a name become one.
-pub fn plain(name: &str) -> String {
+pub(crate) fn plain(name: &str) -> String {
     name.replace('_', "").to_ascii_lowercase()
 }
 
 impl Struct {
     /// Reads `bytes`, all of them.
-    pub fn read(root: Root, bytes: &[u8]) -> Result<Self, String> {
+    pub(crate) fn read(root: Root, bytes: &[u8]) -> Result<Self, String> {
         let mut walker = Walker::new(root, bytes.len() as u32);
         let mut reader = Reader {
             root,
@@ -68,7 +78,7 @@ impl Struct {
 
     /// Holds all that was read against what somebody else `said`, who may also have said what is not
     /// in the bytes. Tells the first difference.
-    pub fn check(&self, said: &Self) -> Result<(), String> {
+    pub(crate) fn check(&self, said: &Self) -> Result<(), String> {
         for field in &self.fields {
             let said = (said.fields.iter()).find(|it| it.first_name() == field.first_name());
             let said = said.ok_or_else(|| format!("/{}: nobody else has it", field.name))?;
@@ -85,7 +95,7 @@ impl Struct {
     }
 
     /// Holds the roles of what was read against what names say of them.
-    pub fn check_roles(&self, direction: Direction, api_key: ApiKey) -> Result<(), String> {
+    pub(crate) fn check_roles(&self, direction: Direction, api_key: ApiKey) -> Result<(), String> {
         let message = Message { direction, api_key };
         self.fields
             .iter()
@@ -93,7 +103,7 @@ impl Struct {
     }
 
     /// The paths of all fields, at any depth, and whether each has a value other than none, 0 or empty.
-    pub fn paths(&self, around: &str, see: &mut impl FnMut(String, bool)) {
+    pub(crate) fn paths(&self, around: &str, see: &mut impl FnMut(String, bool)) {
         for field in &self.fields {
             let path = format!("{around}/{}", field.first_name());
             let inner = match &field.value {
@@ -116,7 +126,7 @@ impl Struct {
     }
 
     /// Whether a field of that name is null, at any depth.
-    pub fn has_null(&self, name: &str) -> bool {
+    pub(crate) fn has_null(&self, name: &str) -> bool {
         self.fields.iter().any(|field| match &field.value {
             Node::Null => field.name == name,
             Node::List(elements) => elements.iter().any(|it| match &it.value {
@@ -217,9 +227,8 @@ impl Message {
             "host" if is_address => Some(Role::Host),
             "port" if is_address => Some(Role::Port),
             "topicid" => Some(Role::TopicId),
-            "topic" | "topicname" if is_text => Some(Role::TopicName),
             "name" if is_of_topic => Some(Role::TopicName),
-            _ if name.ends_with("topicnames") => Some(Role::TopicName),
+            _ if is_text && TOPICS.iter().any(|it| name.ends_with(it)) => Some(Role::TopicName),
             "records" | "unalignedrecords" => Some(Role::Records),
             "acks" => Some(Role::Acks),
             "authbytes" => Some(Role::SaslBytes),

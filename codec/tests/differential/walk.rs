@@ -5,7 +5,7 @@ use klamp_codec::layout::{Event, Progress, Role, Root, Value, WalkError, Walker}
 
 /// What a walk tells, without where.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fact {
+pub(crate) enum Fact {
     Int(Role, i64),
     /// A string or uuid, its pieces joined.
     Text(Role, Vec<u8>),
@@ -19,23 +19,23 @@ pub enum Fact {
 
 /// A fact and where it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
-    pub at: u32,
-    pub width: u32,
-    pub fact: Fact,
+pub(crate) struct Told {
+    pub(crate) at: u32,
+    pub(crate) width: u32,
+    pub(crate) fact: Fact,
 }
 
 /// How a walk went.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Walked {
-    pub told: Vec<Told>,
+pub(crate) struct Walked {
+    pub(crate) told: Vec<Told>,
     /// Offset, width and size of tagged fields.
-    pub tags: Vec<(u32, u32, u32)>,
-    pub end: End,
+    pub(crate) tags: Vec<(u32, u32, u32)>,
+    pub(crate) end: End,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum End {
+pub(crate) enum End {
     /// Done, after so many bytes.
     Done(usize),
     /// The bytes ended first.
@@ -45,14 +45,14 @@ pub enum End {
 
 /// How far the next move goes; what is skippable may be skipped.
 #[derive(Clone, Copy, Debug)]
-pub enum Move {
+pub(crate) enum Move {
     Feed(usize),
     Skip(usize),
 }
 
 /// Walks `bytes`, the first ones of a message of `len` bytes, by the moves that `next` makes of how
 /// many bytes are skippable and where it stands.
-pub fn walk(
+pub(crate) fn walk(
     root: Root,
     bytes: &[u8],
     len: usize,
@@ -166,7 +166,7 @@ impl Notes {
 }
 
 /// Holds every offset and width against the bytes that stand there.
-pub fn check_offsets(walked: &Walked, bytes: &[u8], flexible: bool) {
+pub(crate) fn check_offsets(walked: &Walked, bytes: &[u8], flexible: bool) {
     for told in &walked.told {
         let at = told.at as usize;
         let before = &bytes[at - told.width as usize * usize::from(counted(told))..at];
@@ -222,7 +222,7 @@ fn uvarint(bytes: &[u8]) -> u64 {
 
 /// Holds what the hot table tells against what the full one does: none of what every reader of the data
 /// path looks for is missing, and nothing is told that is not there.
-pub fn check_hot(hot: &Walked, full: &Walked) {
+pub(crate) fn check_hot(hot: &Walked, full: &Walked) {
     let always = |told: &&Told| {
         let role = match told.fact {
             Fact::Int(role, _) | Fact::Text(role, _) | Fact::Null(role) => role,
