@@ -23,8 +23,7 @@ const REQUEST: Direction = Direction::Request;
 const RESPONSE: Direction = Direction::Response;
 const DRAINED: End = End::Closed(CloseReason::Drained);
 
-/// A request, and what the broker says to it: nothing to a Produce with acks=0, and nothing to what klamp
-/// answers itself.
+/// A request, and what the broker says to it: nothing to what klamp answers itself.
 type Exchange = (Vec<u8>, Vec<u8>);
 
 fn exchanges() -> Vec<Exchange> {
@@ -34,7 +33,6 @@ fn exchanges() -> Vec<Exchange> {
             frames::versions_told(3, 1, 0, frames::CLAMPED),
         ),
         (frames::metadata(9, 2), frames::metadata_told(9, 2, &[&[0]])),
-        (Produce::plain(9, 3, 0).frame(), Vec::new()),
         (raw::api_versions_beyond(127, 4), Vec::new()),
         (
             Produce {
@@ -164,13 +162,51 @@ fn a_quiet_connection_closes_at_once() {
         Script::new()
             .client(&frames::metadata(1, 1))
             .broker(&frames::metadata_told(1, 1, &[])),
-        Script::new().client(&Produce::plain(9, 1, 0).frame()),
+        Script::new()
+            .client(&Produce::plain(9, 1, 1).frame())
+            .broker(&frames::produced(9, 1, &[0])),
         Script::new().client(&raw::api_versions_beyond(127, 1)),
     ];
     for script in talk {
         let trace = sim::same_under_any_cut(&sim::shared(sim::policy()), &script.clone().drain());
         assert_eq!(trace.end, DRAINED, "{script:?}");
     }
+}
+
+#[test]
+fn what_a_client_with_acks0_has_sent_goes_and_it_is_told_the_end_first() {
+    let metadata = frames::metadata(9, 3);
+    let produce = |id| Produce::plain(9, id, 0).frame();
+    let asked = [produce(1), produce(2), metadata, produce(4)].concat();
+    let policy = sim::shared(sim::policy());
+    for at in produce(1).len()..=asked.len() - produce(4).len() - 1 {
+        // an answer in flight comes first; to what is asked later the client does not listen
+        let begun = Script::new()
+            .client(&asked[..at])
+            .drain()
+            .client(&asked[at..])
+            .broker(&frames::metadata_told(9, 3, &[]));
+        let trace = sim::same_under_some_cuts(&policy, &begun);
+        assert_eq!(trace.request.output, asked, "drained after {at} bytes");
+        assert!(trace.response.finished, "the client knows");
+        assert_eq!(trace.request.heads().len(), 4, "all of it is seen");
+        assert_eq!(trace.end, End::Open, "it may be sending still");
+        let trace = sim::same_under_some_cuts(&policy, &begun.client_eof());
+        assert_eq!(trace.end, End::Finished(CloseReason::Drained));
+    }
+}
+
+#[test]
+fn a_client_that_was_told_the_end_and_asks_for_acks_again_is_not_held_any_longer() {
+    let parted = Script::new()
+        .client(&Produce::plain(9, 1, 0).frame())
+        .drain()
+        .client(&Produce::plain(9, 2, -1).frame());
+    let policy = sim::shared(sim::policy());
+    let trace = sim::same_under_any_cut(&policy, &parted);
+    assert_eq!(trace.end, DRAINED);
+    let more = sim::trace_of(&policy, &parted.client(&Produce::plain(9, 3, -1).frame()));
+    assert_eq!(more.request.output, trace.request.output);
 }
 
 #[test]

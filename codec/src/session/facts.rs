@@ -98,6 +98,7 @@ impl Facts {
     fn take_acks(&mut self, acks: i64, at: u64, cx: &mut Shared, to: &mut impl Observer) {
         let acks = i16::try_from(acks).unwrap_or_default();
         to.observe(Direction::Request, at, Observation::Acks(acks));
+        cx.sends_acks0 = acks == 0;
         if acks != 0 {
             if let Some(entry) = self.entry(cx) {
                 entry.answer = Answer::Expected;

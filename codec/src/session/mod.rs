@@ -133,6 +133,9 @@ impl Session {
 
     /// Stops at the next request head; once nothing is in flight the session closes. Poll both
     /// directions then, the request's first: the other one closes once this one has stopped.
+    ///
+    /// Where the client sends with acks=0 the response direction finishes instead, and requests pass
+    /// until the client has closed too; whoever moves the bytes decides how long it may take.
     pub fn drain(&mut self) {
         self.shared.draining = true;
     }

@@ -125,7 +125,10 @@ impl RequestLane {
         if shown.is_empty() && input.eof {
             return Some(cursor.owed_or_finish());
         }
-        if cx.draining || matches!(cx.sasl, Sasl::Asked(_)) {
+        if cx.parted && !cx.sends_acks0 {
+            return Some(cursor.owed().unwrap_or(Step::Close(CloseReason::Drained)));
+        }
+        if (cx.draining && !cx.parted) || matches!(cx.sasl, Sasl::Asked(_)) {
             cx.stopped = cx.draining;
             return Some(cursor.owed().unwrap_or(Step::Wait));
         }

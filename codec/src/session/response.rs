@@ -72,7 +72,7 @@ impl ResponseLane {
             0 => self.turn(input, cx, to),
             _ => Step::Finish,
         };
-        if step == Step::Finish {
+        if step == Step::Finish && !cx.parted {
             self.finish(input.now, cx, to);
         }
         step
@@ -137,7 +137,7 @@ impl ResponseLane {
                 return Some(owed);
             }
             if cx.draining && (cx.stopped || cx.ending.is_some()) && !cx.awaits_answer() {
-                return Some(Step::Close(CloseReason::Drained));
+                return Some(Self::drained(cx));
             }
             return Some(match input.eof {
                 true => Step::Finish,
@@ -171,6 +171,19 @@ impl ResponseLane {
             Some(Match::OursFirst) => None,
             None => Some(self.mismatch(id, cursor, cx, to)),
         }
+    }
+
+    /// A drain has come to its end here: nothing is in flight, and no request begins.
+    ///
+    /// The trap: a client that sends with acks=0 may have sent more, and takes it for delivered. So it
+    /// is told the end first, and the connection closes once it has left in its turn.
+    fn drained(cx: &mut Shared) -> Step {
+        if cx.ending.is_some() || !cx.sends_acks0 {
+            return Step::Close(CloseReason::Drained);
+        }
+        cx.parted = true;
+        cx.ended(CloseReason::Drained);
+        Step::Finish
     }
 
     /// Asks for `n` bytes from the frame's start; without more to come, what is there passes.

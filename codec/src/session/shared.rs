@@ -25,6 +25,10 @@ pub(super) struct Shared {
     pub(super) draining: bool,
     /// The request lane stands at a head and takes no more.
     pub(super) stopped: bool,
+    /// The client has been told the end, so that it sends no more; what it sent before still goes.
+    pub(super) parted: bool,
+    /// The Produce before had acks=0: what such a client has sent, nobody will send again.
+    pub(super) sends_acks0: bool,
     /// An answer has begun and has not passed to its end.
     pub(super) answering: bool,
     /// A frame in either direction will never be whole.
@@ -54,6 +58,8 @@ impl Shared {
             unseen: false,
             draining: false,
             stopped: false,
+            parted: false,
+            sends_acks0: false,
             answering: false,
             truncated: false,
             ending: None,

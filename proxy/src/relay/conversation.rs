@@ -25,6 +25,9 @@ const ROUNDS: usize = 16;
 /// How long a drain lets a client go on that sends without a pause.
 const DRAIN_GRACE: Duration = Duration::from_secs(1);
 
+/// How long a client may be silent, in a drain, that has been told the end and does not close.
+const DRAIN_SILENCE: Duration = Duration::from_secs(1);
+
 /// A connection's two wires and lanes, and the session that judges what they carry.
 pub(super) struct Conversation<C, U> {
     client: C,
@@ -49,6 +52,8 @@ enum Drain {
     Until(Instant),
     /// The session has been told.
     Told,
+    /// Since then the client has been told too; what it sent before still goes.
+    Parted(Instant),
 }
 
 /// What a deadline is for.
@@ -56,6 +61,8 @@ enum Drain {
 enum Due {
     /// The client has gone on for long enough.
     Drain,
+    /// The client has been told the end and has nothing more to send.
+    Parted,
     /// Whoever sends this direction has stopped in the middle of a frame.
     Stalled(Direction),
 }
@@ -113,6 +120,9 @@ impl<C: Wire, U: Wire> Conversation<C, U> {
                 Ok(busy) => busy,
                 Err(ended) => return Poll::Ready(ended),
             };
+            if matches!(self.drain, Drain::Told) && self.response.is_shut() {
+                self.drain = Drain::Parted(clock.now());
+            }
             // Without budget left a wire only seems to have nothing.
             if !busy && coop::has_budget_remaining() {
                 if let Some((side, loss)) = self.lost {
@@ -129,6 +139,9 @@ impl<C: Wire, U: Wire> Conversation<C, U> {
             match self.next_due() {
                 Some((deadline, due)) if self.timer.poll(deadline, cx).is_ready() => match due {
                     Due::Drain => self.tell_drain(),
+                    Due::Parted => {
+                        return Poll::Ready(Ended::Session(self.session.ending()));
+                    }
                     Due::Stalled(direction) => {
                         return Poll::Ready(Ended::Session(CloseReason::Stalled(direction)));
                     }
@@ -248,6 +261,8 @@ impl<C: Wire, U: Wire> Conversation<C, U> {
         };
         let drain = match self.drain {
             Drain::Until(deadline) => Some((deadline, Due::Drain)),
+            Drain::Parted(parted) => (self.request.waiting_since())
+                .map(|since| (since.max(parted) + DRAIN_SILENCE, Due::Parted)),
             Drain::Unaware | Drain::Told => None,
         };
         let request = stalled(&self.request, Direction::Request);
