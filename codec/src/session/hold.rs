@@ -62,8 +62,8 @@ impl ResponseLane {
                 return self.unreadable(held, reason, CloseReason::Malformed, cursor, cx, to);
             }
         };
-        if let Some(table) = clamped.table {
-            let table = cx.policy.tables.intern(table);
+        let table = (clamped.table).and_then(|table| cx.policy.tables.intern(table));
+        if let Some(table) = table {
             to.observe(RESPONSE, self.at, Observation::Learned(&table));
             cx.table = Some(table);
         }

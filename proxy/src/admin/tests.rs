@@ -60,7 +60,7 @@ impl Rig {
         let (name, version) = (b"librdkafka".as_slice(), b"2.5.0".as_slice());
         let finalized = FinalizedFeatures::default();
         let table = VersionTable::new(offers(fetch_max), finalized, Clamp::Encode);
-        let table = self.state.policy.tables.intern(table);
+        let table = self.state.policy.tables.intern(table).unwrap();
         for what in [
             Observation::RequestHead {
                 exchange,
@@ -185,7 +185,7 @@ async fn a_scrape_tells_the_version_tables_in_use_at_that_time() {
     let (offers, mut finalized) = (offers(17), FinalizedFeatures::default());
     finalized.note(Feature::ShareVersion, 1);
     let same_rows = VersionTable::new(offers, finalized, Clamp::Encode);
-    let _same_rows = rig.state.policy.tables.intern(same_rows);
+    let _same_rows = rig.state.policy.tables.intern(same_rows).unwrap();
     drop(one);
     let (_, body) = get(address, "/metrics").await;
     assert_eq!(rig.state.policy.tables.in_use().len(), 2);
