@@ -1,7 +1,9 @@
 //! The listener for probes and Prometheus (`--admin`), and the one for operators (`--debug`).
 //!
 //! Anybody who reaches them may be hostile: a connection serves one request, has a time limit as a
-//! whole, and there is a bounded number of them. Pages are made on a thread of their own, so that a
+//! whole, and there is a bounded number of them. The trap: a crowd of silent connections that took all
+//! places would keep probes out, and whoever probes kills what does not answer. So the oldest connection
+//! makes room for a new one: a probe needs its place for a moment only. Pages are made on a thread of their own, so that a
 //! large one holds up neither accepting nor draining.
 
 mod clients;
@@ -18,15 +20,16 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use klamp_codec::session::Policy;
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tracing::{debug, error};
 
-/// Connections to one of the listeners that are served at once; more are closed.
+/// Connections to one of the listeners that are served at once; for each one more the oldest is cut.
 const CONNECTIONS: usize = 128;
 /// How long a request's header may take.
 const HEADER_TIME: Duration = Duration::from_secs(5);
@@ -76,13 +79,18 @@ impl AdminState {
 pub(crate) async fn serve(listener: TcpListener, surface: Surface, state: Arc<AdminState>) {
     static REFUSED: RateLimit = RateLimit::new(3, Duration::from_secs(10));
     let mut serving = JoinSet::new();
+    let mut places = VecDeque::with_capacity(CONNECTIONS);
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) if serving.len() < CONNECTIONS => {
-                    serving.spawn(converse(stream, surface, state.clone()));
+                Ok((stream, peer)) => {
+                    places.retain(|place: &AbortHandle| !place.is_finished());
+                    if places.len() >= CONNECTIONS && let Some(oldest) = places.pop_front() {
+                        oldest.abort();
+                        debug!(%peer, "many connections for pages: the oldest has made room");
+                    }
+                    places.push_back(serving.spawn(converse(stream, surface, state.clone())));
                 }
-                Ok((_, peer)) => debug!(%peer, "too many connections for pages: one was closed"),
                 Err(error) => {
                     if let Some(Admitted { suppressed }) = REFUSED.admit() {
                         error!(suppressed, %error, "cannot accept connections for pages");
