@@ -3,6 +3,7 @@
 //! Guards against the loop: a klamp whose upstream is klamp itself would answer one connection with
 //! a chain of them, until the descriptors run out.
 
+use crate::dial::LookUps;
 use crate::log::RateLimit;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -78,6 +79,8 @@ pub(crate) struct Route {
     pub(crate) name: Arc<str>,
     /// Whether the last dial failed, so that the first success after it is told.
     pub(crate) down: AtomicBool,
+    /// Of the name of `upstream`.
+    pub(crate) look_ups: LookUps,
     /// For the failures of this upstream alone: they must not keep those of another from the log.
     pub(crate) failures: RateLimit,
 }
@@ -88,6 +91,7 @@ impl Route {
             name: upstream.to_string().into(),
             upstream,
             down: AtomicBool::new(false),
+            look_ups: LookUps::default(),
             failures: RateLimit::new(5, Duration::from_secs(10)),
         })
     }

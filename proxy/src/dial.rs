@@ -2,7 +2,8 @@
 //! after the other, all within one time limit.
 //!
 //! The traps: an address looked up once goes stale when a broker moves; one dead address among
-//! several must not eat the time of the others; and a client that gives up meanwhile must not leave
+//! several must not eat the time of the others; a resolver that hangs must not leave a queue of look-ups
+//! behind that nobody waits for any more, with every later one at its end; and a client that gives up meanwhile must not leave
 //! a connection behind that nobody wants.
 
 use crate::destination::{OwnAddresses, Upstream};
@@ -10,23 +11,40 @@ use klamp_metrics::DialResult;
 use socket2::{SockRef, TcpKeepalive};
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout, timeout_at};
 
 /// Addresses tried of those that a name has.
 const MOST_ADDRESSES: usize = 16;
 
+/// Look-ups of one name that run at the same time: each takes a thread for as long as the resolver likes.
+const LOOK_UPS: usize = 8;
+
+/// The turns of one name's look-ups. A turn is taken until its look-up has come back, whether or not
+/// anybody still waits for it; who waits for a turn waits no longer than for a dial.
+#[derive(Debug)]
+pub(crate) struct LookUps(Arc<Semaphore>);
+
+impl Default for LookUps {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(LOOK_UPS)))
+    }
+}
+
 /// Connects to `upstream` within `limit`, look-up included, by an address that is none of `own`.
 pub(crate) async fn dial(
     upstream: &Upstream,
+    look_ups: &LookUps,
     limit: Duration,
     own: &OwnAddresses,
 ) -> Result<TcpStream, DialError> {
     let deadline = Instant::now() + limit;
-    let addresses = match timeout_at(deadline, look_up(upstream)).await {
+    let addresses = match timeout_at(deadline, look_up(upstream, look_ups)).await {
         Ok(found) => found.map_err(DialError::LookUp)?,
         Err(_) => return Err(DialError::LookUpTimedOut(limit)),
     };
@@ -44,8 +62,19 @@ pub(crate) async fn dial(
 }
 
 /// The addresses of `upstream` in the order of the resolver, each once, [`MOST_ADDRESSES`] of them.
-async fn look_up(upstream: &Upstream) -> io::Result<Vec<SocketAddr>> {
-    let found = tokio::net::lookup_host((upstream.host(), upstream.port())).await?;
+async fn look_up(upstream: &Upstream, LookUps(turns): &LookUps) -> io::Result<Vec<SocketAddr>> {
+    let port = upstream.port();
+    if let Ok(ip) = upstream.host().parse::<IpAddr>() {
+        return Ok(vec![(ip, port).into()]);
+    }
+    let turn = turns.clone().acquire_owned().await;
+    let turn = turn.map_err(io::Error::other)?;
+    let host = upstream.host().to_owned();
+    let looking = tokio::task::spawn_blocking(move || {
+        let _turn = turn;
+        (host.as_str(), port).to_socket_addrs()
+    });
+    let found = looking.await??;
     let mut addresses = Vec::new();
     for address in found {
         if !addresses.contains(&address) && addresses.len() < MOST_ADDRESSES {
@@ -64,6 +93,7 @@ async fn attempt(
         return Err(Failure::Loop);
     }
     match timeout(limit, TcpStream::connect(address)).await {
+        Ok(Ok(stream)) if is_its_own_peer(&stream) => Err(Failure::Io(refused())),
         Ok(Ok(stream)) => {
             prepare(&stream);
             Ok(stream)
@@ -71,6 +101,17 @@ async fn attempt(
         Ok(Err(error)) => Err(Failure::Io(error)),
         Err(_) => Err(Failure::NoAnswer(limit)),
     }
+}
+
+/// Whether a connection leads to itself. An attempt to connect to a port of this host on which nobody
+/// listens does that where the kernel happens to pick the same port for this end, and would then keep
+/// the broker from binding it.
+fn is_its_own_peer(stream: &TcpStream) -> bool {
+    (stream.local_addr().ok()).is_some_and(|own| stream.peer_addr().is_ok_and(|peer| peer == own))
+}
+
+fn refused() -> io::Error {
+    io::ErrorKind::ConnectionRefused.into()
 }
 
 /// Sets up a connection, to a client or to a broker, for relaying: small messages leave at once, and
@@ -216,7 +257,9 @@ mod tests {
     async fn a_dialled_connection_sends_at_once_and_is_probed_when_idle() {
         let listener = TcpListener::bind(LOCALHOST).unwrap();
         let broker = upstream(listener.local_addr().unwrap());
-        let stream = dial(&broker, SECOND, &nobody()).await.unwrap();
+        let stream = dial(&broker, &LookUps::default(), SECOND, &nobody())
+            .await
+            .unwrap();
         let socket = SockRef::from(&stream);
         assert!(socket.tcp_nodelay().unwrap());
         assert!(socket.keepalive().unwrap());
@@ -226,9 +269,46 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_name_whose_look_ups_hang_is_given_up_in_time_and_leaves_no_queue_behind() {
+        let listener = TcpListener::bind(LOCALHOST).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let named: Upstream = format!("localhost:{port}").parse().unwrap();
+        let look_ups = LookUps::default();
+        let hanging = (look_ups.0.clone().try_acquire_many_owned(LOOK_UPS as u32)).unwrap();
+        for _ in 0..3 {
+            let error = dial(&named, &look_ups, SECOND / 20, &nobody()).await;
+            assert!(
+                matches!(error, Err(DialError::LookUpTimedOut(_))),
+                "{error:?}"
+            );
+        }
+        let by_address = upstream(listener.local_addr().unwrap());
+        dial(&by_address, &look_ups, SECOND, &nobody())
+            .await
+            .unwrap();
+        drop(hanging);
+        dial(&named, &look_ups, SECOND * 5, &nobody())
+            .await
+            .unwrap();
+        assert_eq!(look_ups.0.available_permits(), LOOK_UPS);
+    }
+
+    #[tokio::test]
+    async fn a_connection_to_itself_is_no_connection_to_a_broker() {
+        let (address, socket) = closed();
+        socket.connect(&address.into()).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        assert!(is_its_own_peer(
+            &TcpStream::from_std(socket.into()).unwrap()
+        ));
+        let (client, accepted) = pair().await;
+        assert!(!is_its_own_peer(&client) && !is_its_own_peer(&accepted));
+    }
+
+    #[tokio::test]
     async fn a_refusal_names_the_address() {
         let (address, _kept) = closed();
-        let error = dial(&upstream(address), SECOND, &nobody()).await;
+        let error = dial(&upstream(address), &LookUps::default(), SECOND, &nobody()).await;
         let error = error.unwrap_err();
         assert_eq!(error.result(), DialResult::Refused);
         assert!(error.to_string().contains(&address.to_string()), "{error}");
@@ -238,7 +318,13 @@ mod tests {
     async fn a_silent_address_is_given_up_at_the_limit() {
         let (address, _kept) = silent();
         let started = Instant::now();
-        let error = dial(&upstream(address), SECOND / 5, &nobody()).await;
+        let error = dial(
+            &upstream(address),
+            &LookUps::default(),
+            SECOND / 5,
+            &nobody(),
+        )
+        .await;
         let error = error.unwrap_err();
         assert_eq!(error.result(), DialResult::TimedOut);
         assert!(started.elapsed() >= SECOND / 5);
@@ -248,7 +334,9 @@ mod tests {
     #[tokio::test]
     async fn a_name_without_an_address_is_told_as_such() {
         let broker = "no-such-host.invalid:9092".parse().unwrap();
-        let error = dial(&broker, SECOND * 30, &nobody()).await.unwrap_err();
+        let error = dial(&broker, &LookUps::default(), SECOND * 30, &nobody())
+            .await
+            .unwrap_err();
         assert_eq!(error.result(), DialResult::NameNotFound, "{error}");
     }
 
@@ -257,7 +345,9 @@ mod tests {
         let listener = TcpListener::bind(LOCALHOST).unwrap();
         let address = listener.local_addr().unwrap();
         let own = OwnAddresses::new(vec![address]);
-        let error = dial(&upstream(address), SECOND, &own).await.unwrap_err();
+        let error = dial(&upstream(address), &LookUps::default(), SECOND, &own)
+            .await
+            .unwrap_err();
         assert_eq!(error.result(), DialResult::Loop);
         listener.set_nonblocking(true).unwrap();
         let accepted = listener.accept().map_err(|error| error.kind());
@@ -270,7 +360,9 @@ mod tests {
         let listener = TcpListener::bind(LOCALHOST).unwrap();
         let port = listener.local_addr().unwrap().port();
         let broker = format!("localhost:{port}").parse().unwrap();
-        let stream = dial(&broker, SECOND * 5, &nobody()).await.unwrap();
+        let stream = dial(&broker, &LookUps::default(), SECOND * 5, &nobody())
+            .await
+            .unwrap();
         assert_eq!(stream.peer_addr().unwrap(), listener.local_addr().unwrap());
     }
 

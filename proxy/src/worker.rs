@@ -177,7 +177,7 @@ async fn open(
     let started = Instant::now();
     let dialled = tokio::select! {
         biased;
-        dialled = dial::dial(&route.upstream, service.dial_timeout, &service.own) => dialled,
+        dialled = dial::dial(&route.upstream, &route.look_ups, service.dial_timeout, &service.own) => dialled,
         () = dial::gone(&client) => {
             record.ended(Ended::Session(CloseReason::Client));
             return None;
