@@ -219,7 +219,7 @@ impl Record {
                 .filter(|it| it.finalized == finalized);
             let broken: Vec<_> = broken.map(|promise| promise.api_key).collect();
             if !broken.is_empty()
-                && let Some(admitted) = notices.said.admit((finalized, &broken), &notices.tables)
+                && let Some(admitted) = notices.said.admit((finalized, &broken), &notices.promises)
             {
                 tables::note_broken_promise(finalized, &broken, upstream, admitted);
             }

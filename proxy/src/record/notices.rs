@@ -20,6 +20,7 @@ use tracing::{debug, error, info, warn};
 pub(super) struct Notices {
     pub(super) said: Said,
     pub(super) tables: RateLimit,
+    pub(super) promises: RateLimit,
     unnamed: RateLimit,
     malformed: RateLimit,
     unknown: RateLimit,
@@ -38,7 +39,9 @@ impl Default for Notices {
         let limit = || RateLimit::new(10, Duration::from_secs(10));
         Self {
             said: Said::default(),
-            tables: limit(),
+            // (each has a line for every row that clients see less of)
+            tables: RateLimit::new(3, Duration::from_secs(10)),
+            promises: limit(),
             unnamed: limit(),
             malformed: limit(),
             unknown: limit(),

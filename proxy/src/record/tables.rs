@@ -9,7 +9,7 @@ use klamp_codec::versions::{Fate, Finalized, Row, VersionTable};
 use tracing::{info, warn};
 
 /// Rows of one table that are logged; `/versions` shows all.
-const ROWS: usize = 200;
+const ROWS: usize = 100;
 
 /// Logs every row that clients do not see as the broker wrote it.
 pub(super) fn note_rows(table: &VersionTable, upstream: &str, Admitted { suppressed }: Admitted) {
