@@ -22,8 +22,9 @@ use tokio::task::coop;
 /// How often both lanes may take turns before other connections get theirs.
 const ROUNDS: usize = 16;
 
-/// How long a drain lets a client go on that sends without a pause.
-const DRAIN_GRACE: Duration = Duration::from_secs(1);
+/// How long a drain lets a client go on that sends without a pause. Well below the time that the process
+/// leaves for the last connections: being told the end, a client takes a while to leave.
+const DRAIN_GRACE: Duration = Duration::from_millis(250);
 
 /// How long a client may be silent, in a drain, that has been told the end and does not close.
 const DRAIN_SILENCE: Duration = Duration::from_secs(1);

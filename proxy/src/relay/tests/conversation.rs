@@ -403,7 +403,7 @@ fn a_client_that_never_pauses_is_drained_after_a_grace() {
             advance(Duration::from_millis(10)).await;
         }
         let millis = before.elapsed().as_millis();
-        assert!((1_000..1_100).contains(&millis), "{millis} ms");
+        assert!((250..350).contains(&millis), "{millis} ms");
         let received = talk.broker.received();
         assert_eq!(received.len() % produce_acks0(1).len(), 0);
         assert_eq!(talk.ended().await.0, DRAINED);
