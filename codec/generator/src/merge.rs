@@ -125,3 +125,63 @@ fn check_headers(release: &Release) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A release with one request, of one field.
+    fn release(version: &'static str, field: &str) -> Release {
+        let definitions = [
+            r#"{ "type": "header", "name": "RequestHeader", "validVersions": "1-2",
+                 "flexibleVersions": "2+", "fields": [
+                { "name": "RequestApiKey", "type": "int16", "versions": "0+" },
+                { "name": "RequestApiVersion", "type": "int16", "versions": "0+" },
+                { "name": "CorrelationId", "type": "int32", "versions": "0+" },
+                { "name": "ClientId", "type": "string", "versions": "1+",
+                  "nullableVersions": "1+", "flexibleVersions": "none" }] }"#,
+            r#"{ "type": "header", "name": "ResponseHeader", "validVersions": "0-1",
+                 "flexibleVersions": "1+", "fields": [
+                { "name": "CorrelationId", "type": "int32", "versions": "0+" }] }"#,
+            &format!(
+                r#"{{ "type": "request", "apiKey": 0, "name": "XRequest", "validVersions": "0",
+                      "flexibleVersions": "0+", "fields": [{{ {field} }}] }}"#
+            ),
+        ];
+        let definitions = definitions.map(|text| Definition::read(text).expect("it is one"));
+        Release {
+            version,
+            definitions: definitions.into(),
+        }
+    }
+
+    fn failure(older: &str) -> String {
+        let newer = r#""name": "A", "type": "int32", "versions": "0+""#;
+        let releases = [release("4.4.0", newer), release("3.9.2", older)];
+        let error = merge(&releases, &mut Roles::default()).expect_err("it is no whole release");
+        format!("{error:#}")
+    }
+
+    #[test]
+    fn releases_that_disagree_on_a_version_fail() {
+        for older in [
+            r#""name": "A", "type": "int64", "versions": "0+""#,
+            r#""name": "A", "type": "[]int32", "versions": "0+""#,
+            r#""name": "A", "type": "string", "versions": "0+", "nullableVersions": "0+""#,
+            r#""name": "A", "type": "int32", "versions": "0+", "tag": 0, "taggedVersions": "0+""#,
+            r#""name": "A", "type": "int32", "versions": "1+""#,
+        ] {
+            let told = failure(older);
+            assert!(
+                told.contains("of Kafka 4.4.0 differs from that of 3.9.2"),
+                "{told}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_the_names_of_fields_may_change() {
+        let told = failure(r#""name": "B", "type": "int32", "versions": "0+""#);
+        assert!(!told.contains("differs"), "{told}");
+    }
+}

@@ -113,8 +113,8 @@ const LISTED: [(&str, Role); 13] = [
     ("JoinGroupRequest/RebalanceTimeoutMs", Role::Wait),
 ];
 
-/// Fields, or all those of a struct, that look like an address, a secret or a wait and are none.
-const NONE: [(&str, &str); 23] = [
+/// Structs with an address that no client follows.
+const NOT_FOLLOWED: [(&str, &str); 10] = [
     ("BeginQuorumEpochResponse/NodeEndpoints", CONTROLLERS),
     ("EndQuorumEpochResponse/NodeEndpoints", CONTROLLERS),
     ("FetchSnapshotResponse/NodeEndpoints", CONTROLLERS),
@@ -129,6 +129,12 @@ const NONE: [(&str, &str); 23] = [
         "StreamsGroupDescribeResponse/Groups/Members/UserEndpoint",
         APPLICATION,
     ),
+    ("DeleteAclsResponse/FilterResults/MatchingAcls", PATTERN),
+    ("DescribeAclsResponse/Resources/Acls", PATTERN),
+];
+
+/// Fields that look like an address, a secret or a wait and are none.
+const NONE: [(&str, &str); 17] = [
     (
         "ConsumerGroupDescribeResponse/Groups/Members/ClientHost",
         CLIENT,
@@ -143,13 +149,24 @@ const NONE: [(&str, &str); 23] = [
         CLIENT,
     ),
     ("EnvelopeRequest/ClientHostAddress", CLIENT),
+    ("CreateDelegationTokenResponse/TokenId", PUBLIC),
     (
-        "DeleteAclsResponse/FilterResults/MatchingAcls/Host",
-        PATTERN,
+        "CreateDelegationTokenResponse/TokenRequesterPrincipalName",
+        PUBLIC,
     ),
-    ("DescribeAclsResponse/Resources/Acls/Host", PATTERN),
-    ("CreateDelegationTokenResponse", PUBLIC),
-    ("DescribeDelegationTokenResponse/Tokens", PUBLIC),
+    (
+        "CreateDelegationTokenResponse/TokenRequesterPrincipalType",
+        PUBLIC,
+    ),
+    ("DescribeDelegationTokenResponse/Tokens/TokenId", PUBLIC),
+    (
+        "DescribeDelegationTokenResponse/Tokens/TokenRequesterPrincipalName",
+        PUBLIC,
+    ),
+    (
+        "DescribeDelegationTokenResponse/Tokens/TokenRequesterPrincipalType",
+        PUBLIC,
+    ),
     (
         "StreamsGroupDescribeResponse/Groups/Members/ClientTags/Value",
         PUBLIC,
@@ -161,12 +178,14 @@ const NONE: [(&str, &str); 23] = [
     ("InitProducerIdRequest/TransactionTimeoutMs", LATER),
 ];
 
-const CONTROLLERS: &str = "where controllers and brokers find each other; no client follows it";
+const CONTROLLERS: &str = "where controllers and brokers find each other";
 const APPLICATION: &str = "of an application's own instances";
-const CLIENT: &str = "of a client";
 const PATTERN: &str = "what an ACL allows";
+const CLIENT: &str = "of a client";
 const PUBLIC: &str = "a name that anybody may know";
 const LATER: &str = "about what follows; the broker answers at once";
+
+const ADDRESS: &str = "an address";
 
 /// How many fields have a role by list.
 pub(crate) fn by_list() -> usize {
@@ -208,14 +227,15 @@ impl Roles {
             return Ok(Some(role));
         }
         if let Some(suspicion) = site.suspicion() {
-            let is_none = |(none, _): &&(&'static str, &str)| {
-                path.strip_prefix(none)
-                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-            };
-            let Some((none, _)) = NONE.iter().find(is_none) else {
+            let around = path.rsplit_once('/').map_or("", |(around, _)| around);
+            let not_followed = NOT_FOLLOWED
+                .iter()
+                .filter(|(it, _)| suspicion == ADDRESS && *it == around);
+            let none = NONE.iter().filter(|(it, _)| *it == path);
+            let Some((entry, _)) = not_followed.chain(none).next() else {
                 bail!("it looks like {suspicion} and has no role: say in role.rs what it is");
             };
-            self.used.insert(none);
+            self.used.insert(entry);
         }
         Ok(None)
     }
@@ -223,7 +243,7 @@ impl Roles {
     /// Fails where an entry of a list was of no use.
     pub(crate) fn finish(&self) -> Result<()> {
         let listed = LISTED.iter().map(|(path, _)| path);
-        let none = NONE.iter().map(|(path, _)| path);
+        let none = NOT_FOLLOWED.iter().chain(&NONE).map(|(path, _)| path);
         for path in listed.chain(none) {
             ensure!(self.used.contains(path), "{path} in role.rs is of no use");
         }
@@ -291,7 +311,7 @@ impl Site<'_> {
             _ if name.ends_with("errorcode") => Some("an error code"),
             _ if name == "throttletimems" => Some("a throttle time"),
             // A client follows only what it is told.
-            _ if !is_request && (has(&["host"]) || name.ends_with("port")) => Some("an address"),
+            _ if !is_request && (has(&["host"]) || name.ends_with("port")) => Some(ADDRESS),
             Kind::Bytes => Some("a secret"),
             Kind::String
                 if name == "value"
@@ -346,5 +366,83 @@ impl Site<'_> {
     fn is_of_config(&self) -> bool {
         let around = self.path.iter().rev().nth(1);
         around.is_some_and(|it| matches!(*it, "Configs" | "Synonyms" | "TopicConfigs"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::definition::Definition;
+    use crate::message::{Field, Message};
+
+    /// The first field of a message of `direction`.
+    fn first(direction: Direction, fields: &str) -> Result<Field> {
+        let text = format!(
+            r#"{{ "type": "request", "name": "X", "validVersions": "0", "flexibleVersions": "0+",
+                 "fields": [{fields}] }}"#
+        );
+        let definition = Definition::read(&text)?;
+        let key = Key {
+            api_key: 999,
+            direction,
+            version: 0,
+        };
+        let message = Message::new(&definition, key, &mut Roles::default())?;
+        Ok(message.body.fields[0].clone())
+    }
+
+    fn field(name: &str, type_name: &str) -> String {
+        format!(r#"{{ "name": "{name}", "type": "{type_name}", "versions": "0+" }}"#)
+    }
+
+    #[test]
+    fn what_looks_as_if_it_mattered_and_has_no_role_fails() {
+        use Direction::{Request, Response};
+        for (direction, name, type_name) in [
+            (Response, "Host", "string"),
+            (Response, "Port", "int32"),
+            (Response, "LeaderHost", "string"),
+            (Request, "ErrorCode", "int16"),
+            (Response, "ErrorCode", "int32"),
+            (Response, "ErrorCode", "[]int16"),
+            (Request, "ThrottleTimeMs", "int32"),
+            (Request, "Password", "string"),
+            (Response, "SessionToken", "string"),
+            (Response, "Value", "string"),
+            (Request, "Blob", "bytes"),
+            (Request, "CommitTimeoutMs", "int32"),
+            (Request, "MaxWaitTimeMs", "int64"),
+        ] {
+            let error = first(direction, &field(name, type_name)).expect_err(name);
+            let told = format!("{error:#}");
+            assert!(told.contains("role") || told.contains("array"), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_new_field_of_a_known_kind_gets_its_role_by_rule() {
+        let role = |direction, fields: &str| first(direction, fields).expect("it is known").role;
+        let leader = [
+            field("Host", "string"),
+            field("NodeId", "int32"),
+            field("Port", "int32"),
+        ];
+        let leader = leader.join(",");
+        assert_eq!(role(Direction::Response, &leader), Some(Role::Host));
+        assert_eq!(
+            role(Direction::Request, &leader),
+            None,
+            "nobody follows a request"
+        );
+        let code = field("GroupErrorCode", "int16");
+        assert_eq!(role(Direction::Response, &code), Some(Role::ErrorCode));
+        let wait = field("TimeoutMs", "int32");
+        assert_eq!(role(Direction::Request, &wait), Some(Role::Wait));
+        assert_eq!(role(Direction::Response, &field("Epoch", "int32")), None);
+    }
+
+    #[test]
+    fn an_entry_that_nothing_needs_any_more_fails() {
+        assert!(Roles::default().finish().is_err());
     }
 }
