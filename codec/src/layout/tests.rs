@@ -8,6 +8,7 @@
 )]
 
 mod tables;
+mod written;
 
 use super::table::{Int, Length, Op, Table, Tag};
 use super::{Event, Progress, Role, Root, Value, WalkError, Walker};

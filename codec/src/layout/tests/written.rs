@@ -1,0 +1,145 @@
+//! Both tables over the same messages: of every API and version one is written at random by the full
+//! table, and the hot one must read it alike.
+
+use super::super::table::{Length, Op, Table};
+use super::super::{Event, Progress, Role, Root, Value, Walker, full, versions};
+use crate::types::{ApiKey, Direction};
+use fastrand::Rng;
+
+/// Writes a struct, or what a tagged field contains.
+fn write(table: &Table, first: u16, rng: &mut Rng, out: &mut Vec<u8>) {
+    let ops = table.ops[usize::from(first)..].iter();
+    for op in ops.take_while(|op| **op != Op::End) {
+        match *op {
+            Op::Int(_, int) => some(int.width() as usize, rng, out),
+            Op::Uuid(_) => some(16, rng, out),
+            Op::Bytes {
+                length, nullable, ..
+            }
+            | Op::Skipped {
+                length, nullable, ..
+            } => {
+                if let Some(len) = count(length, nullable, rng, out) {
+                    some(len, rng, out);
+                }
+            }
+            Op::Array {
+                length,
+                nullable,
+                element,
+                ..
+            } => {
+                for _ in 0..count(length, nullable, rng, out).unwrap_or(0) {
+                    write(table, element, rng, out);
+                }
+            }
+            Op::Struct { first } => write(table, first, rng, out),
+            Op::NullableStruct { .. } if rng.bool() => out.push(rng.u8(0x80..)),
+            Op::NullableStruct { first, .. } => {
+                out.push(1);
+                write(table, first, rng, out);
+            }
+            Op::Tags { first, count } => {
+                let known = &table.tags[usize::from(first)..][..usize::from(count)];
+                let known: Vec<_> = known.iter().filter(|_| rng.bool()).collect();
+                let unknown = rng.u8(0..2);
+                out.push(known.len() as u8 + unknown);
+                for tag in known {
+                    let mut content = Vec::new();
+                    write(table, tag.first, rng, &mut content);
+                    uvarint(tag.number, out);
+                    uvarint(content.len() as u32, out);
+                    out.extend(content);
+                }
+                for number in 0..unknown {
+                    uvarint(500 + u32::from(number), out);
+                    uvarint(3, out);
+                    some(3, rng, out);
+                }
+            }
+            Op::Skip(_) | Op::FixedArray { .. } | Op::End => panic!("{op:?} in the full table"),
+        }
+    }
+}
+
+fn some(len: usize, rng: &mut Rng, out: &mut Vec<u8>) {
+    out.extend(std::iter::repeat_with(|| rng.u8(..)).take(len));
+}
+
+fn count(length: Length, nullable: bool, rng: &mut Rng, out: &mut Vec<u8>) -> Option<usize> {
+    let count = match nullable && rng.bool() {
+        true => None,
+        false => Some(rng.u8(0..3)),
+    };
+    let classic = count.map_or(-1, i32::from);
+    match length {
+        Length::Int16 => out.extend((classic as i16).to_be_bytes()),
+        Length::Int32 => out.extend(classic.to_be_bytes()),
+        Length::Compact => uvarint((classic + 1) as u32, out),
+    }
+    count.map(usize::from)
+}
+
+fn uvarint(mut value: u32, out: &mut Vec<u8>) {
+    while value > 0x7f {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+type Told = (Role, u32, u32, String);
+
+/// All that a walk over a whole message tells.
+fn told(root: Root, bytes: &[u8]) -> Vec<Told> {
+    let mut told = Vec::new();
+    let mut on = |event: Event<'_>| {
+        // What is skipped by one may be read by the other.
+        assert!(!matches!(event.value, Value::Piece(_, 1..)), "all is there");
+        told.push((
+            event.role,
+            event.at,
+            event.width,
+            format!("{:?}", event.value),
+        ));
+    };
+    let end = Walker::new(root, bytes.len() as u32).feed(bytes, &mut on);
+    assert_eq!(end, Ok((bytes.len(), Progress::Done)), "{bytes:02x?}");
+    told
+}
+
+#[test]
+fn the_hot_table_reads_every_message_as_the_full_one_does_and_tells_less() {
+    let mut rng = Rng::with_seed(20);
+    let (mut hot_events, mut full_events) = (0, 0);
+    for key in (0..95).map(ApiKey) {
+        let range = versions(key).unwrap();
+        for version in range.min()..=range.max() {
+            for direction in [Direction::Request, Direction::Response] {
+                let root = full().root(direction, key, version).unwrap();
+                for _ in 0..20 {
+                    let mut bytes = Vec::new();
+                    write(root.table, root.first, &mut rng, &mut bytes);
+                    let by_full = told(root, &bytes);
+                    let by_hot = told(Root::find(direction, key, version).unwrap(), &bytes);
+                    let mut rest = by_full.iter();
+                    for event in &by_hot {
+                        let what = format!("{event:?} of {key} {version} {direction:?}");
+                        assert!(rest.any(|other| other == event), "{what}");
+                    }
+                    for role in [Role::ErrorCode, Role::ThrottleTime, Role::Host, Role::Wait] {
+                        let count = |told: &[Told]| told.iter().filter(|it| it.0 == role).count();
+                        assert_eq!(
+                            count(&by_hot),
+                            count(&by_full),
+                            "{role:?} of {key} {version}"
+                        );
+                    }
+                    hot_events += by_hot.len();
+                    full_events += by_full.len();
+                }
+            }
+        }
+    }
+    assert!(hot_events > 10_000 && full_events > 5 * hot_events);
+}
