@@ -200,7 +200,7 @@ async fn open(
             route.down.store(true, Ordering::Relaxed);
             record.ended(Ended::DialFailed);
             if let Some(Admitted { suppressed }) = route.failures.admit() {
-                warn!(suppressed, upstream = %route.name, client = %peer, ?took, %cause,
+                warn!(suppressed, upstream = %route.name, %peer, took_seconds = took.as_secs_f64(), %cause,
                     "cannot reach the broker: the client's connection is closed");
             }
             None

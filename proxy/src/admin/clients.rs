@@ -88,7 +88,7 @@ pub(super) fn text(report: &Report) -> String {
         "api",
         "versions",
         "requests",
-        "gone in",
+        "removed in",
     ]);
     for client in &report.clients {
         for api in &client.apis {

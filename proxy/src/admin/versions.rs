@@ -2,6 +2,7 @@
 
 use crate::table::{self, TableRow};
 use crate::view::Views;
+use klamp_codec::ApiKey;
 use klamp_codec::versions::VersionTable;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
@@ -116,8 +117,9 @@ fn table_text(table: &Table) -> String {
     for Promise { api_key, feature } in &table.broken_promises {
         let _ = writeln!(
             text,
-            "clients of {feature} fail: it promises key {api_key}, which is hidden; --clamp inspect lets \
-             it pass"
+            "trouble: with {feature} finalized clients rely on {}, which is hidden; --clamp inspect lets \
+             it pass",
+            ApiKey(*api_key)
         );
     }
     text + "\n" + &table::text(&table.rows)

@@ -103,8 +103,8 @@ pub(crate) struct RunArgs {
     #[arg(help_heading = "Observation")]
     log_level: Option<String>,
 
-    /// Whether the broker's version table is cut down for clients: to what kafka-protocol can
-    /// encode, to what klamp can read (more: all that Kafka has up to 4.4), or not at all.
+    /// Which versions clients are offered: no more than kafka-protocol can encode (keys that it lacks
+    /// are hidden), all that klamp can read (everything up to Kafka 4.4), or what the broker says.
     #[arg(long, env = "KLAMP_CLAMP", default_value = "encode")]
     #[arg(value_parser = one_of([
         ("encode", Clamp::Encode),
@@ -121,9 +121,8 @@ pub(crate) struct RunArgs {
     #[arg(help_heading = "Protocol")]
     non_kafka: NonKafka,
 
-    /// Connections at work at the same time, on all listeners together; further ones are closed
-    /// at once. Each takes two file descriptors. [default: 10000, or as many as the limit of file
-    /// descriptors allows]
+    /// Connections at work at the same time, on all listeners together, of two file descriptors
+    /// each; further ones are closed at once [default: 10000, or as many as the descriptors allow]
     #[arg(long, env = "KLAMP_MAX_CONNECTIONS", value_name = "N")]
     #[arg(help_heading = "Limits")]
     max_connections: Option<NonZeroU32>,
@@ -138,7 +137,7 @@ pub(crate) struct RunArgs {
     #[arg(value_parser = request_bytes, help_heading = "Limits")]
     max_request_bytes: u32,
 
-    /// How long a request may stop arriving in its middle while klamp waits for it, or `off`.
+    /// Close a connection whose request has stalled half-received for so long, or `off`.
     #[arg(
         long,
         env = "KLAMP_REQUEST_PROGRESS_TIMEOUT",
@@ -148,7 +147,7 @@ pub(crate) struct RunArgs {
     #[arg(value_parser = time_limit, help_heading = "Limits")]
     request_progress_timeout: TimeLimit,
 
-    /// How long a response may stop arriving in its middle while klamp waits for it, or `off`.
+    /// Close a connection whose response has stalled half-received for so long, or `off`.
     #[arg(
         long,
         env = "KLAMP_RESPONSE_PROGRESS_TIMEOUT",
@@ -168,8 +167,8 @@ pub(crate) struct RunArgs {
     #[arg(value_parser = positive_time, help_heading = "Limits")]
     dial_timeout: Duration,
 
-    /// How long after SIGTERM or SIGINT requests in flight are waited for. A second signal ends the
-    /// wait.
+    /// How long klamp may take to end after SIGTERM or SIGINT. Requests in flight are waited for, and
+    /// clients that come back are served until shortly before. A second signal ends it at once.
     #[arg(
         long,
         env = "KLAMP_DRAIN_TIMEOUT",

@@ -6,6 +6,7 @@ use crate::log::Admitted;
 use crate::table;
 use klamp_codec::ApiKey;
 use klamp_codec::versions::{Fate, Finalized, Row, VersionTable};
+use tracing::field::display;
 use tracing::{info, warn};
 
 /// Rows of one table that are logged; `/versions` shows all.
@@ -17,7 +18,7 @@ pub(super) fn note_rows(table: &VersionTable, upstream: &str, Admitted { suppres
         |fate: fn(&Fate) -> bool| table.entries().iter().filter(|row| fate(&row.fate)).count();
     info!(
         suppressed,
-        upstream,
+        upstream = %upstream,
         rows = table.entries().len(),
         lowered = of_fate(|fate| matches!(fate, Fate::Lowered { .. })),
         hidden = of_fate(|fate| matches!(fate, Fate::Hidden(_))),
@@ -41,22 +42,22 @@ pub(super) fn note_broken_promise(
     let api_keys: Vec<_> = api_keys.iter().map(ToString::to_string).collect();
     warn!(
         suppressed,
-        upstream,
+        upstream = %upstream,
         api_keys = api_keys.join(", "),
         feature = %finalized.feature,
         level = finalized.level,
-        "clients of a finalized feature will fail: klamp hides keys that it promises, as it has no \
-         schema for them; --clamp inspect lets them pass"
+        "clients that use this feature will fail: the cluster has finalized it, and klamp hides keys \
+         of it that it has no schema for; run with --clamp inspect to let them pass"
     );
 }
 
 fn note_row(row: &Row, upstream: &str) {
     let why = table::why(row).unwrap_or_default();
-    let ours = row.ours.map(|ours| ours.to_string());
-    let shown = row.shown().map(|shown| shown.to_string());
+    let ours = row.ours.map(display);
+    let shown = row.shown().map(display);
     match row.fate {
         Fate::Spared(_) => warn!(
-            upstream,
+            upstream = %upstream,
             api_key = %row.api_key,
             broker = %row.broker,
             ours,
@@ -64,7 +65,7 @@ fn note_row(row: &Row, upstream: &str) {
             "clients see a row as the broker has it, though klamp has no schema for all of it"
         ),
         _ => info!(
-            upstream,
+            upstream = %upstream,
             api_key = %row.api_key,
             broker = %row.broker,
             ours,

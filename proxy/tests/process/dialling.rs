@@ -14,7 +14,7 @@ fn a_client_is_closed_at_once_when_its_broker_refuses_and_the_cause_is_logged() 
     assert!(is_closed(&client));
     let line = klamp.wait_for("cannot reach the broker");
     assert_eq!(line["upstream"], upstream);
-    assert_eq!(line["client"], client.local_addr().unwrap().to_string());
+    assert_eq!(line["peer"], client.local_addr().unwrap().to_string());
     let cause = line["cause"].as_str().unwrap();
     assert!(cause.contains("refused"), "{cause}");
     for line in [
