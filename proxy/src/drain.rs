@@ -70,7 +70,8 @@ pub(crate) async fn drain(
     mut listeners: JoinSet<()>,
     mut signals: Signals,
 ) {
-    let deadline = Instant::now() + terms.timeout;
+    let begun = Instant::now();
+    let deadline = begun + terms.timeout;
     let hurried = tokio::select! {
         () = wind_down(terms, deadline, dealer, &mut listeners) => false,
         name = signals.next() => {
@@ -78,9 +79,13 @@ pub(crate) async fn drain(
             true
         }
     };
+    let took_seconds = begun.elapsed().as_secs_f64();
     match dealer.connections() {
-        0 => info!("drained: no connection is left"),
-        cut => warn!(cut, "connections are cut that were still at work"),
+        0 => info!(took_seconds, "drained: no connection is left"),
+        cut => warn!(
+            cut,
+            took_seconds, "connections are cut that were still at work"
+        ),
     }
     dealer.order_all(|| Order::Expire);
     if !hurried {

@@ -6,7 +6,7 @@ mod values;
 
 pub(crate) use config::{Config, RouteConfig};
 
-use self::values::{TimeLimit, one_of, positive_time, request_bytes, time, time_limit};
+use self::values::{TimeLimit, address, one_of, positive_time, request_bytes, time, time_limit};
 use crate::destination::Upstream;
 use crate::log::LogFormat;
 use clap::{Args, Parser, Subcommand};
@@ -59,25 +59,27 @@ pub(crate) enum Command {
 /// Arguments of `klamp run`.
 #[derive(Args, Debug)]
 pub(crate) struct RunArgs {
-    /// Address to accept clients on. Give it once for each --upstream; they pair in order.
-    #[arg(long, env = "KLAMP_LISTEN", value_name = "IP:PORT")]
+    /// Address to accept clients on. Give it once for each --upstream; they pair in order. In the
+    /// environment several are separated by commas.
+    #[arg(long, env = "KLAMP_LISTEN", value_name = "IP:PORT", value_parser = address)]
     #[arg(required = true, value_delimiter = ',')]
     listen: Vec<SocketAddr>,
 
-    /// Broker that the connections of the --listen in the same place go to.
+    /// Broker that the connections of the --listen in the same place go to. In the environment
+    /// several are separated by commas.
     #[arg(long, env = "KLAMP_UPSTREAM", value_name = "HOST:PORT")]
     #[arg(required = true, value_delimiter = ',')]
     upstream: Vec<Upstream>,
 
     /// Address of the pages for probes and Prometheus: /metrics, /livez, /readyz. Not served unless
     /// given.
-    #[arg(long, env = "KLAMP_ADMIN", value_name = "IP:PORT")]
+    #[arg(long, env = "KLAMP_ADMIN", value_name = "IP:PORT", value_parser = address)]
     #[arg(help_heading = "Observation")]
     admin: Option<SocketAddr>,
 
     /// Address of the pages for operators: /versions, /connections, /clients. Not served unless
     /// given; an address other than loopback needs --debug-token.
-    #[arg(long, env = "KLAMP_DEBUG", value_name = "IP:PORT")]
+    #[arg(long, env = "KLAMP_DEBUG", value_name = "IP:PORT", value_parser = address)]
     #[arg(help_heading = "Observation")]
     debug: Option<SocketAddr>,
 

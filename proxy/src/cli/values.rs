@@ -1,7 +1,15 @@
 //! How values are written on the command line: sizes, times and words as people write them.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use std::net::SocketAddr;
 use std::time::Duration;
+
+/// Names are not looked up: which address is listened on must not be a resolver's choice.
+pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        "expected IP:PORT, as in 127.0.0.1:9192 or [::]:9192 (names are not looked up)".to_owned()
+    })
+}
 
 /// A time limit that can be switched off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

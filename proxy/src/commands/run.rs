@@ -145,7 +145,16 @@ async fn serve(config: Config) -> Result<(), Trouble> {
         timeout: config.drain_timeout,
         refuse_new: config.drain_refuse_new,
     };
-    info!(signal, connections = dealer.connections(), timeout = ?terms.timeout, "draining");
+    info!(
+        signal,
+        connections = dealer.connections(),
+        timeout_seconds = terms.timeout.as_secs_f64(),
+        new_connections = match terms.refuse_new {
+            true => "refused",
+            false => "served until shortly before the timeout",
+        },
+        "draining"
+    );
     drain::drain(terms, &dealer, accepting, signals).await;
     Ok(())
 }

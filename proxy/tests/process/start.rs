@@ -72,7 +72,7 @@ fn the_environment_configures_as_flags_do_and_flags_win() {
     let klamp = Klamp::spawn(command);
     assert_eq!(klamp.listens().len(), 2);
     klamp.signal(rustix::process::Signal::TERM);
-    assert_eq!(klamp.wait_for("draining")["timeout"], "0ns");
+    assert_eq!(klamp.wait_for("draining")["timeout_seconds"], 0.0);
     assert_eq!(klamp.terminate(), Some(0));
 
     let (code, stderr) = code_and_stderr(
