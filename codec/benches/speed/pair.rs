@@ -47,21 +47,12 @@ impl Pair {
         group.warm_up_time(Duration::from_millis(300));
         group.measurement_time(Duration::from_secs(1));
         let nanoseconds = Side::BOTH.map(|side| {
-            let samples = RefCell::new(Vec::new());
+            let spans = RefCell::new(Vec::new());
             let work = self.work(side);
             group.bench_function(side.name(), |bencher| {
-                samples.borrow_mut().clear();
-                bencher.iter_custom(|times| {
-                    let start = Instant::now();
-                    work(times);
-                    let taken = start.elapsed();
-                    samples
-                        .borrow_mut()
-                        .push(taken.as_nanos() as f64 / times as f64);
-                    taken
-                });
+                bencher.iter_custom(|times| in_spans(work, times, &mut spans.borrow_mut()));
             });
-            self.per_message(median(samples.into_inner()))
+            self.per_message(median(spans.into_inner()))
         });
         group.finish();
         let instructions = Side::BOTH.map(|side| count(self, side));
@@ -81,11 +72,31 @@ impl Pair {
     }
 }
 
-/// Of the second half: the first samples are those of the warm-up.
-fn median(mut samples: Vec<f64>) -> f64 {
-    samples.drain(..samples.len() / 2);
-    samples.sort_by(f64::total_cmp);
-    samples.get(samples.len() / 2).copied().unwrap_or(f64::NAN)
+/// Does the work so many times, and notes the nanoseconds that it takes once, for each span of time that
+/// is so short that most of them pass before a busy machine takes the core away.
+fn in_spans(work: &Work, times: u64, spans: &mut Vec<f64>) -> Duration {
+    const SPAN: Duration = Duration::from_micros(100);
+    let mut total = Duration::ZERO;
+    let (mut done, mut next) = (0, 1);
+    while done < times {
+        let start = Instant::now();
+        work(next);
+        let taken = start.elapsed();
+        total += taken;
+        done += next;
+        if taken < SPAN / 2 {
+            next *= 2;
+        } else {
+            spans.push(taken.as_nanos() as f64 / next as f64);
+        }
+        next = next.min(times - done).max(1);
+    }
+    total
+}
+
+fn median(mut spans: Vec<f64>) -> f64 {
+    spans.sort_by(f64::total_cmp);
+    spans.get(spans.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 impl fmt::Display for Row {

@@ -6,6 +6,7 @@
 //! unknown ones. The full one tells of every field, with its name.
 
 use crate::message::{Direction, Field, Kind, Message, Scalar, Struct};
+use crate::pack::{Packed, pack};
 use crate::role::{self, Role};
 use anyhow::{Context, Result, ensure};
 use std::collections::{BTreeMap, HashMap};
@@ -37,7 +38,7 @@ pub(crate) struct Run {
     pub(crate) path: String,
     /// The index of its first op.
     pub(crate) first: u16,
-    pub(crate) ops: Vec<Step>,
+    pub(crate) ops: Vec<Packed>,
 }
 
 #[derive(Debug)]
@@ -68,7 +69,7 @@ pub(crate) struct Tag {
     pub(crate) first: u16,
 }
 
-/// The ops of `klamp_codec::layout::table`.
+/// The ops of `klamp_codec::layout::table`, and [`Op::Skip`] until they are packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Op {
     Skip(u16),
@@ -106,6 +107,7 @@ pub(crate) enum Op {
     Tags {
         first: u16,
         count: u8,
+        last: bool,
     },
     End,
 }
@@ -152,7 +154,7 @@ impl Table {
 struct Compiler {
     reader: Reader,
     table: Table,
-    known: HashMap<Vec<Step>, u16>,
+    known: HashMap<Vec<Packed>, u16>,
     known_tags: HashMap<Vec<Tag>, u16>,
     /// Of the message that is being compiled.
     flexible: bool,
@@ -181,7 +183,7 @@ impl Compiler {
         // that does not know its version (KIP-511).
         let bare = key.api_key == 18 && key.direction == Direction::Response;
         if message.flexible && !bare {
-            shape.add(Op::Tags { first: 0, count: 0 }, None, 1);
+            shape.tags(0, 0);
         }
         self.structure(&mut shape, &body, &message.name)?;
         let path = format!("{} v{}", message.name, key.version);
@@ -232,7 +234,7 @@ impl Compiler {
                 first
             }
         };
-        shape.add(Op::Tags { first, count }, None, 1);
+        shape.tags(first, count);
         Ok(())
     }
 
@@ -360,13 +362,9 @@ impl Compiler {
         }
     }
 
-    /// The index of the first op of `shape`, stored once.
+    /// The index of the first op of `shape`, packed and stored once.
     fn run(&mut self, shape: Shape, path: String) -> Result<u16> {
-        let mut ops = shape.ops;
-        ops.push(Step {
-            op: Op::End,
-            field: None,
-        });
+        let ops = pack(shape.ops).context(path.clone())?;
         if let Some(first) = self.known.get(&ops) {
             return Ok(*first);
         }
@@ -382,6 +380,11 @@ impl Shape {
     fn add(&mut self, op: Op, field: Option<Named>, min: u16) {
         self.ops.push(Step { op, field });
         self.min += min;
+    }
+
+    fn tags(&mut self, first: u16, count: u8) {
+        let last = false;
+        self.add(Op::Tags { first, count, last }, None, 1);
     }
 
     fn skip(&mut self, n: u16) {

@@ -12,6 +12,7 @@ mod jars;
 pub mod java;
 mod merge;
 mod message;
+mod pack;
 mod releases;
 mod role;
 mod write;

@@ -1,8 +1,9 @@
 //! Writes tables as Rust.
 
 use crate::RELEASES;
-use crate::compile::{Named, Op, Table, Tag};
+use crate::compile::{Length, Named, Op, Table, Tag};
 use crate::message::Scalar;
+use crate::pack::Packed;
 use crate::releases::Spoken;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -12,7 +13,7 @@ pub(crate) fn hot(table: &Table) -> String {
     let mut text = head("The layouts with the roles that the data path looks for.");
     text += "\nuse super::short::*;\n";
     text += "use crate::layout::Role::*;\n";
-    text += "use crate::layout::table::{Api, Length::*, Op, Op::End, Table, Tag};\n";
+    text += "use crate::layout::table::{Api, Length::*, Op, Table, Tag};\n";
     text += "\npub(crate) static TABLE: Table =\n    Table { ops: &OPS, tags: &TAGS, apis: &APIS, fields: None };\n";
     ops(&mut text, table);
     tags(&mut text, table);
@@ -24,7 +25,7 @@ pub(crate) fn hot(table: &Table) -> String {
 pub(crate) fn full(table: &Table) -> String {
     let mut text = head("The layouts with every field and its name.");
     text += "\nuse super::short::*;\n";
-    text += "use crate::layout::table::{Api, Length::*, Op, Op::End, Table, Tag};\n";
+    text += "use crate::layout::table::{Api, Length::*, Op, Table, Tag};\n";
     text += "use crate::layout::{Fields, Kind, Role::*, Stored};\n";
     text += "\npub(crate) static TABLE: Table =\n    Table { ops: &OPS, tags: &TAGS, apis: &APIS, fields: Some(&FIELDS) };\n";
     text += "\nstatic FIELDS: Fields = Fields { names: NAMES, by_op: &BY_OP };\n";
@@ -113,7 +114,7 @@ fn ops(text: &mut String, table: &Table) {
     let count: usize = table.runs.iter().map(|run| run.ops.len()).sum();
     let _ = writeln!(text, "\nstatic OPS: [Op; {count}] = [");
     for run in &table.runs {
-        let ops: Vec<_> = run.ops.iter().map(|step| op(&step.op)).collect();
+        let ops: Vec<_> = run.ops.iter().map(packed).collect();
         let _ = writeln!(
             text,
             "    {}, // {} {}",
@@ -126,10 +127,21 @@ fn ops(text: &mut String, table: &Table) {
 }
 
 /// One op, in the short forms of `codec/src/generated/short.rs`.
+fn packed(packed: &Packed) -> String {
+    let op = op(&packed.op);
+    match packed.before {
+        0 => op,
+        before => format!("after({before}, {op})"),
+    }
+}
+
 fn op(op: &Op) -> String {
-    let null = |nullable| if nullable { "NULL" } else { "NOT_NULL" };
+    let form = |length: Length, nullable| match nullable {
+        true => format!("Nullable{length:?}"),
+        false => format!("{length:?}"),
+    };
     match *op {
-        Op::Skip(n) => format!("skip({n})"),
+        Op::Skip(n) => unreachable!("{n} bytes that are not packed"),
         Op::Int(role, scalar) => {
             let width = match scalar {
                 Scalar::Bool | Scalar::Int8 => "int8",
@@ -145,22 +157,22 @@ fn op(op: &Op) -> String {
             role: None,
             length,
             nullable,
-        } => format!("unread({length:?}, {})", null(nullable)),
+        } => format!("unread({})", form(length, nullable)),
         Op::Bytes {
             role: Some(role),
             length,
             nullable,
-        } => format!("bytes({role:?}, {length:?}, {})", null(nullable)),
+        } => format!("bytes({role:?}, {})", form(length, nullable)),
         Op::Skipped {
             role,
             length,
             nullable,
-        } => format!("skipped({role:?}, {length:?}, {})", null(nullable)),
+        } => format!("skipped({role:?}, {})", form(length, nullable)),
         Op::FixedArray {
             length,
             nullable,
             size,
-        } => format!("fixed_array({length:?}, {}, {size})", null(nullable)),
+        } => format!("fixed_array({}, {size})", form(length, nullable)),
         Op::Array {
             role,
             length,
@@ -168,10 +180,10 @@ fn op(op: &Op) -> String {
             element,
             min,
         } => {
-            let null = null(nullable);
+            let form = form(length, nullable);
             match role {
-                None => format!("array({length:?}, {null}, {element}, {min})"),
-                Some(role) => format!("told_array({role:?}, {length:?}, {null}, {element}, {min})"),
+                None => format!("array({form}, {element}, {min})"),
+                Some(role) => format!("told_array({role:?}, {form}, {element}, {min})"),
             }
         }
         Op::NullableStruct { told, first } => match told {
@@ -179,8 +191,11 @@ fn op(op: &Op) -> String {
             false => format!("nullable_struct({first})"),
         },
         Op::Struct { first } => format!("told_struct({first})"),
-        Op::Tags { first, count } => format!("tags({first}, {count})"),
-        Op::End => "End".to_owned(),
+        Op::Tags { first, count, last } => match last {
+            true => format!("last_tags({first}, {count})"),
+            false => format!("tags({first}, {count})"),
+        },
+        Op::End => "END".to_owned(),
     }
 }
 

@@ -4,7 +4,7 @@
 //! The layouts with every field and its name.
 
 use super::short::*;
-use crate::layout::table::{Api, Length::*, Op, Op::End, Table, Tag};
+use crate::layout::table::{Api, Length::*, Op, Table, Tag};
 use crate::layout::{Fields, Kind, Role::*, Stored};
 
 pub(crate) static TABLE: Table =
@@ -12,2035 +12,2035 @@ pub(crate) static TABLE: Table =
 
 static FIELDS: Fields = Fields { names: NAMES, by_op: &BY_OP };
 
-static OPS: [Op; 4995] = [
-    int32(Other), skipped(Records, Int32, NULL), End, // 0 ProduceRequest/TopicData/PartitionData
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 0, 8), End, // 3 ProduceRequest/TopicData
-    int16(Acks), int32(Wait), told_array(Other, Int32, NOT_NULL, 3, 6), End, // 6 ProduceRequest v0
-    bytes(TransactionalId, Int16, NULL), int16(Acks), int32(Wait), told_array(Other, Int32, NOT_NULL, 3, 6), End, // 10 ProduceRequest v3
-    int32(Other), skipped(Records, Compact, NULL), tags(0, 0), End, // 15 ProduceRequest/TopicData/PartitionData
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 15, 6), tags(0, 0), End, // 19 ProduceRequest/TopicData
-    tags(0, 0), bytes(TransactionalId, Compact, NULL), int16(Acks), int32(Wait), told_array(Other, Compact, NOT_NULL, 19, 3), tags(0, 0), End, // 23 ProduceRequest v9
-    uuid(TopicId), told_array(Other, Compact, NOT_NULL, 15, 6), tags(0, 0), End, // 30 ProduceRequest/TopicData
-    tags(0, 0), bytes(TransactionalId, Compact, NULL), int16(Acks), int32(Wait), told_array(Other, Compact, NOT_NULL, 30, 18), tags(0, 0), End, // 34 ProduceRequest v13
-    int32(Other), int16(ErrorCode), int64(Other), End, // 41 ProduceResponse/Responses/PartitionResponses
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 41, 14), End, // 45 ProduceResponse/Responses
-    told_array(Other, Int32, NOT_NULL, 45, 6), End, // 48 ProduceResponse v0
-    told_array(Other, Int32, NOT_NULL, 45, 6), int32(ThrottleTime), End, // 50 ProduceResponse v1
-    int32(Other), int16(ErrorCode), int64(Other), int64(Other), End, // 53 ProduceResponse/Responses/PartitionResponses
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 53, 22), End, // 58 ProduceResponse/Responses
-    told_array(Other, Int32, NOT_NULL, 58, 6), int32(ThrottleTime), End, // 61 ProduceResponse v2
-    int32(Other), int16(ErrorCode), int64(Other), int64(Other), int64(Other), End, // 64 ProduceResponse/Responses/PartitionResponses
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 64, 30), End, // 70 ProduceResponse/Responses
-    told_array(Other, Int32, NOT_NULL, 70, 6), int32(ThrottleTime), End, // 73 ProduceResponse v5
-    int32(Other), bytes(Other, Int16, NULL), End, // 76 ProduceResponse/Responses/PartitionResponses/RecordErrors
-    int32(Other), int16(ErrorCode), int64(Other), int64(Other), int64(Other), told_array(Other, Int32, NOT_NULL, 76, 6), bytes(Other, Int16, NULL), End, // 79 ProduceResponse/Responses/PartitionResponses
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 79, 36), End, // 87 ProduceResponse/Responses
-    told_array(Other, Int32, NOT_NULL, 87, 6), int32(ThrottleTime), End, // 90 ProduceResponse v8
-    int32(Other), bytes(Other, Compact, NULL), tags(0, 0), End, // 93 ProduceResponse/Responses/PartitionResponses/RecordErrors
-    int32(Other), int16(ErrorCode), int64(Other), int64(Other), int64(Other), told_array(Other, Compact, NOT_NULL, 93, 6), bytes(Other, Compact, NULL), tags(0, 0), End, // 97 ProduceResponse/Responses/PartitionResponses
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 97, 33), tags(0, 0), End, // 106 ProduceResponse/Responses
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 106, 3), int32(ThrottleTime), tags(0, 0), End, // 110 ProduceResponse v9
-    int32(Other), int32(Other), tags(0, 0), End, // 115 ProduceResponse/Responses/PartitionResponses/CurrentLeader
-    told_struct(115), End, // 119 ProduceResponse/Responses/PartitionResponses, tag 0
-    int32(Other), int16(ErrorCode), int64(Other), int64(Other), int64(Other), told_array(Other, Compact, NOT_NULL, 93, 6), bytes(Other, Compact, NULL), tags(0, 1), End, // 121 ProduceResponse/Responses/PartitionResponses
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 121, 33), tags(0, 0), End, // 130 ProduceResponse/Responses
-    int32(NodeId), bytes(Host, Compact, NOT_NULL), int32(Port), bytes(Other, Compact, NULL), tags(0, 0), End, // 134 ProduceResponse/NodeEndpoints
-    told_array(Other, Compact, NOT_NULL, 134, 11), End, // 140 ProduceResponse, tag 0
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 130, 3), int32(ThrottleTime), tags(1, 1), End, // 142 ProduceResponse v10
-    uuid(TopicId), told_array(Other, Compact, NOT_NULL, 121, 33), tags(0, 0), End, // 147 ProduceResponse/Responses
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 147, 18), int32(ThrottleTime), tags(1, 1), End, // 151 ProduceResponse v13
-    int32(Other), int64(Other), int32(Other), End, // 156 FetchRequest/Topics/Partitions
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 156, 16), End, // 160 FetchRequest/Topics
-    int32(ReplicaId), int32(Wait), int32(Other), told_array(Other, Int32, NOT_NULL, 160, 6), End, // 163 FetchRequest v0
-    int32(ReplicaId), int32(Wait), int32(Other), int32(Other), told_array(Other, Int32, NOT_NULL, 160, 6), End, // 168 FetchRequest v3
-    int32(ReplicaId), int32(Wait), int32(Other), int32(Other), int8(Other), told_array(Other, Int32, NOT_NULL, 160, 6), End, // 174 FetchRequest v4
-    int32(Other), int64(Other), int64(Other), int32(Other), End, // 181 FetchRequest/Topics/Partitions
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 181, 24), End, // 186 FetchRequest/Topics
-    int32(ReplicaId), int32(Wait), int32(Other), int32(Other), int8(Other), told_array(Other, Int32, NOT_NULL, 186, 6), End, // 189 FetchRequest v5
-    int32(Other), End, // 196 FetchRequest/ForgottenTopicsData/Partitions
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 196, 4), End, // 198 FetchRequest/ForgottenTopicsData
-    int32(ReplicaId), int32(Wait), int32(Other), int32(Other), int8(Other), int32(Other), int32(Other), told_array(Other, Int32, NOT_NULL, 186, 6), told_array(Other, Int32, NOT_NULL, 198, 6), End, // 201 FetchRequest v7
-    int32(Other), int32(Other), int64(Other), int64(Other), int32(Other), End, // 211 FetchRequest/Topics/Partitions
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 211, 28), End, // 217 FetchRequest/Topics
-    int32(ReplicaId), int32(Wait), int32(Other), int32(Other), int8(Other), int32(Other), int32(Other), told_array(Other, Int32, NOT_NULL, 217, 6), told_array(Other, Int32, NOT_NULL, 198, 6), End, // 220 FetchRequest v9
-    int32(ReplicaId), int32(Wait), int32(Other), int32(Other), int8(Other), int32(Other), int32(Other), told_array(Other, Int32, NOT_NULL, 217, 6), told_array(Other, Int32, NOT_NULL, 198, 6), bytes(Other, Int16, NOT_NULL), End, // 230 FetchRequest v11
-    int32(Other), int32(Other), int64(Other), int32(Other), int64(Other), int32(Other), tags(0, 0), End, // 241 FetchRequest/Topics/Partitions
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 241, 33), tags(0, 0), End, // 249 FetchRequest/Topics
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 196, 4), tags(0, 0), End, // 253 FetchRequest/ForgottenTopicsData
-    bytes(Other, Compact, NULL), End, // 257 FetchRequest, tag 0
-    tags(0, 0), int32(ReplicaId), int32(Wait), int32(Other), int32(Other), int8(Other), int32(Other), int32(Other), told_array(Other, Compact, NOT_NULL, 249, 3), told_array(Other, Compact, NOT_NULL, 253, 3), bytes(Other, Compact, NOT_NULL), tags(2, 1), End, // 259 FetchRequest v12
-    uuid(TopicId), told_array(Other, Compact, NOT_NULL, 241, 33), tags(0, 0), End, // 272 FetchRequest/Topics
-    uuid(TopicId), told_array(Other, Compact, NOT_NULL, 196, 4), tags(0, 0), End, // 276 FetchRequest/ForgottenTopicsData
-    tags(0, 0), int32(ReplicaId), int32(Wait), int32(Other), int32(Other), int8(Other), int32(Other), int32(Other), told_array(Other, Compact, NOT_NULL, 272, 18), told_array(Other, Compact, NOT_NULL, 276, 18), bytes(Other, Compact, NOT_NULL), tags(2, 1), End, // 280 FetchRequest v13
-    int32(ReplicaId), int64(Other), tags(0, 0), End, // 293 FetchRequest/ReplicaState
-    told_struct(293), End, // 297 FetchRequest, tag 1
-    tags(0, 0), int32(Wait), int32(Other), int32(Other), int8(Other), int32(Other), int32(Other), told_array(Other, Compact, NOT_NULL, 272, 18), told_array(Other, Compact, NOT_NULL, 276, 18), bytes(Other, Compact, NOT_NULL), tags(3, 2), End, // 299 FetchRequest v15
-    uuid(Other), End, // 311 FetchRequest/Topics/Partitions, tag 0
-    int32(Other), int32(Other), int64(Other), int32(Other), int64(Other), int32(Other), tags(5, 1), End, // 313 FetchRequest/Topics/Partitions
-    uuid(TopicId), told_array(Other, Compact, NOT_NULL, 313, 33), tags(0, 0), End, // 321 FetchRequest/Topics
-    tags(0, 0), int32(Wait), int32(Other), int32(Other), int8(Other), int32(Other), int32(Other), told_array(Other, Compact, NOT_NULL, 321, 18), told_array(Other, Compact, NOT_NULL, 276, 18), bytes(Other, Compact, NOT_NULL), tags(3, 2), End, // 325 FetchRequest v17
-    int64(Other), End, // 337 FetchRequest/Topics/Partitions, tag 1
-    int32(Other), int32(Other), int64(Other), int32(Other), int64(Other), int32(Other), tags(6, 2), End, // 339 FetchRequest/Topics/Partitions
-    uuid(TopicId), told_array(Other, Compact, NOT_NULL, 339, 33), tags(0, 0), End, // 347 FetchRequest/Topics
-    tags(0, 0), int32(Wait), int32(Other), int32(Other), int8(Other), int32(Other), int32(Other), told_array(Other, Compact, NOT_NULL, 347, 18), told_array(Other, Compact, NOT_NULL, 276, 18), bytes(Other, Compact, NOT_NULL), tags(3, 2), End, // 351 FetchRequest v18
-    int32(Other), int16(ErrorCode), int64(Other), skipped(Records, Int32, NULL), End, // 363 FetchResponse/Responses/Partitions
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 363, 18), End, // 368 FetchResponse/Responses
-    told_array(Other, Int32, NOT_NULL, 368, 6), End, // 371 FetchResponse v0
-    int32(ThrottleTime), told_array(Other, Int32, NOT_NULL, 368, 6), End, // 373 FetchResponse v1
-    int64(Other), int64(Other), End, // 376 FetchResponse/Responses/Partitions/AbortedTransactions
-    int32(Other), int16(ErrorCode), int64(Other), int64(Other), told_array(Other, Int32, NULL, 376, 16), skipped(Records, Int32, NULL), End, // 379 FetchResponse/Responses/Partitions
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 379, 30), End, // 386 FetchResponse/Responses
-    int32(ThrottleTime), told_array(Other, Int32, NOT_NULL, 386, 6), End, // 389 FetchResponse v4
-    int32(Other), int16(ErrorCode), int64(Other), int64(Other), int64(Other), told_array(Other, Int32, NULL, 376, 16), skipped(Records, Int32, NULL), End, // 392 FetchResponse/Responses/Partitions
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 392, 38), End, // 400 FetchResponse/Responses
-    int32(ThrottleTime), told_array(Other, Int32, NOT_NULL, 400, 6), End, // 403 FetchResponse v5
-    int32(ThrottleTime), int16(ErrorCode), int32(Other), told_array(Other, Int32, NOT_NULL, 400, 6), End, // 406 FetchResponse v7
-    int32(Other), int16(ErrorCode), int64(Other), int64(Other), int64(Other), told_array(Other, Int32, NULL, 376, 16), int32(Other), skipped(Records, Int32, NULL), End, // 411 FetchResponse/Responses/Partitions
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 411, 42), End, // 420 FetchResponse/Responses
-    int32(ThrottleTime), int16(ErrorCode), int32(Other), told_array(Other, Int32, NOT_NULL, 420, 6), End, // 423 FetchResponse v11
-    int64(Other), int64(Other), tags(0, 0), End, // 428 FetchResponse/Responses/Partitions/AbortedTransactions
-    int32(Other), int64(Other), tags(0, 0), End, // 432 FetchResponse/Responses/Partitions/DivergingEpoch
-    told_struct(432), End, // 436 FetchResponse/Responses/Partitions, tag 0
-    int64(Other), int32(Other), tags(0, 0), End, // 438 FetchResponse/Responses/Partitions/SnapshotId
-    told_struct(438), End, // 442 FetchResponse/Responses/Partitions, tag 2
-    int32(Other), int16(ErrorCode), int64(Other), int64(Other), int64(Other), told_array(Other, Compact, NULL, 428, 17), int32(Other), skipped(Records, Compact, NULL), tags(8, 3), End, // 444 FetchResponse/Responses/Partitions
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 444, 37), tags(0, 0), End, // 454 FetchResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), int32(Other), told_array(Other, Compact, NOT_NULL, 454, 3), tags(0, 0), End, // 458 FetchResponse v12
-    uuid(TopicId), told_array(Other, Compact, NOT_NULL, 444, 37), tags(0, 0), End, // 465 FetchResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), int32(Other), told_array(Other, Compact, NOT_NULL, 465, 18), tags(0, 0), End, // 469 FetchResponse v13
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), int32(Other), told_array(Other, Compact, NOT_NULL, 465, 18), tags(1, 1), End, // 476 FetchResponse v16
-    int32(Other), int64(Other), int32(Other), End, // 483 ListOffsetsRequest/Topics/Partitions
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 483, 16), End, // 487 ListOffsetsRequest/Topics
-    int32(ReplicaId), told_array(Other, Int32, NOT_NULL, 487, 6), End, // 490 ListOffsetsRequest v0
-    int32(Other), int64(Other), End, // 493 ListOffsetsRequest/Topics/Partitions
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 493, 12), End, // 496 ListOffsetsRequest/Topics
-    int32(ReplicaId), told_array(Other, Int32, NOT_NULL, 496, 6), End, // 499 ListOffsetsRequest v1
-    int32(ReplicaId), int8(Other), told_array(Other, Int32, NOT_NULL, 496, 6), End, // 502 ListOffsetsRequest v2
-    int32(Other), int32(Other), int64(Other), End, // 506 ListOffsetsRequest/Topics/Partitions
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 506, 16), End, // 510 ListOffsetsRequest/Topics
-    int32(ReplicaId), int8(Other), told_array(Other, Int32, NOT_NULL, 510, 6), End, // 513 ListOffsetsRequest v4
-    int32(Other), int32(Other), int64(Other), tags(0, 0), End, // 517 ListOffsetsRequest/Topics/Partitions
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 517, 17), tags(0, 0), End, // 522 ListOffsetsRequest/Topics
-    tags(0, 0), int32(ReplicaId), int8(Other), told_array(Other, Compact, NOT_NULL, 522, 3), tags(0, 0), End, // 526 ListOffsetsRequest v6
-    tags(0, 0), int32(ReplicaId), int8(Other), told_array(Other, Compact, NOT_NULL, 522, 3), int32(Wait), tags(0, 0), End, // 532 ListOffsetsRequest v10
-    int64(Other), End, // 539 ListOffsetsResponse/Topics/Partitions/OldStyleOffsets
-    int32(Other), int16(ErrorCode), told_array(Other, Int32, NOT_NULL, 539, 8), End, // 541 ListOffsetsResponse/Topics/Partitions
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 541, 10), End, // 545 ListOffsetsResponse/Topics
-    told_array(Other, Int32, NOT_NULL, 545, 6), End, // 548 ListOffsetsResponse v0
-    int32(Other), int16(ErrorCode), int64(Other), int64(Other), End, // 550 ListOffsetsResponse/Topics/Partitions
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 550, 22), End, // 555 ListOffsetsResponse/Topics
-    told_array(Other, Int32, NOT_NULL, 555, 6), End, // 558 ListOffsetsResponse v1
-    int32(ThrottleTime), told_array(Other, Int32, NOT_NULL, 555, 6), End, // 560 ListOffsetsResponse v2
-    int32(Other), int16(ErrorCode), int64(Other), int64(Other), int32(Other), End, // 563 ListOffsetsResponse/Topics/Partitions
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 563, 26), End, // 569 ListOffsetsResponse/Topics
-    int32(ThrottleTime), told_array(Other, Int32, NOT_NULL, 569, 6), End, // 572 ListOffsetsResponse v4
-    int32(Other), int16(ErrorCode), int64(Other), int64(Other), int32(Other), tags(0, 0), End, // 575 ListOffsetsResponse/Topics/Partitions
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 575, 27), tags(0, 0), End, // 582 ListOffsetsResponse/Topics
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, NOT_NULL, 582, 3), tags(0, 0), End, // 586 ListOffsetsResponse v6
-    bytes(TopicName, Int16, NOT_NULL), End, // 591 MetadataRequest/Topics
-    told_array(Other, Int32, NOT_NULL, 591, 2), End, // 593 MetadataRequest v0
-    told_array(Other, Int32, NULL, 591, 2), End, // 595 MetadataRequest v1
-    told_array(Other, Int32, NULL, 591, 2), int8(Other), End, // 597 MetadataRequest v4
-    told_array(Other, Int32, NULL, 591, 2), int8(Other), int8(Other), int8(Other), End, // 600 MetadataRequest v8
-    bytes(TopicName, Compact, NOT_NULL), tags(0, 0), End, // 605 MetadataRequest/Topics
-    tags(0, 0), told_array(Other, Compact, NULL, 605, 2), int8(Other), int8(Other), int8(Other), tags(0, 0), End, // 608 MetadataRequest v9
-    uuid(TopicId), bytes(TopicName, Compact, NULL), tags(0, 0), End, // 615 MetadataRequest/Topics
-    tags(0, 0), told_array(Other, Compact, NULL, 615, 18), int8(Other), int8(Other), int8(Other), tags(0, 0), End, // 619 MetadataRequest v10
-    tags(0, 0), told_array(Other, Compact, NULL, 615, 18), int8(Other), int8(Other), tags(0, 0), End, // 626 MetadataRequest v11
-    int32(NodeId), bytes(Host, Int16, NOT_NULL), int32(Port), End, // 632 MetadataResponse/Brokers
-    int16(ErrorCode), int32(Other), int32(Other), told_array(Other, Int32, NOT_NULL, 196, 4), told_array(Other, Int32, NOT_NULL, 196, 4), End, // 636 MetadataResponse/Topics/Partitions
-    int16(ErrorCode), bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 636, 18), End, // 642 MetadataResponse/Topics
-    told_array(Other, Int32, NOT_NULL, 632, 10), told_array(Other, Int32, NOT_NULL, 642, 8), End, // 646 MetadataResponse v0
-    int32(NodeId), bytes(Host, Int16, NOT_NULL), int32(Port), bytes(Other, Int16, NULL), End, // 649 MetadataResponse/Brokers
-    int16(ErrorCode), bytes(TopicName, Int16, NOT_NULL), int8(Other), told_array(Other, Int32, NOT_NULL, 636, 18), End, // 654 MetadataResponse/Topics
-    told_array(Other, Int32, NOT_NULL, 649, 12), int32(Other), told_array(Other, Int32, NOT_NULL, 654, 9), End, // 659 MetadataResponse v1
-    told_array(Other, Int32, NOT_NULL, 649, 12), bytes(Other, Int16, NULL), int32(Other), told_array(Other, Int32, NOT_NULL, 654, 9), End, // 663 MetadataResponse v2
-    int32(ThrottleTime), told_array(Other, Int32, NOT_NULL, 649, 12), bytes(Other, Int16, NULL), int32(Other), told_array(Other, Int32, NOT_NULL, 654, 9), End, // 668 MetadataResponse v3
-    int16(ErrorCode), int32(Other), int32(Other), told_array(Other, Int32, NOT_NULL, 196, 4), told_array(Other, Int32, NOT_NULL, 196, 4), told_array(Other, Int32, NOT_NULL, 196, 4), End, // 674 MetadataResponse/Topics/Partitions
-    int16(ErrorCode), bytes(TopicName, Int16, NOT_NULL), int8(Other), told_array(Other, Int32, NOT_NULL, 674, 22), End, // 681 MetadataResponse/Topics
-    int32(ThrottleTime), told_array(Other, Int32, NOT_NULL, 649, 12), bytes(Other, Int16, NULL), int32(Other), told_array(Other, Int32, NOT_NULL, 681, 9), End, // 686 MetadataResponse v5
-    int16(ErrorCode), int32(Other), int32(Other), int32(Other), told_array(Other, Int32, NOT_NULL, 196, 4), told_array(Other, Int32, NOT_NULL, 196, 4), told_array(Other, Int32, NOT_NULL, 196, 4), End, // 692 MetadataResponse/Topics/Partitions
-    int16(ErrorCode), bytes(TopicName, Int16, NOT_NULL), int8(Other), told_array(Other, Int32, NOT_NULL, 692, 26), End, // 700 MetadataResponse/Topics
-    int32(ThrottleTime), told_array(Other, Int32, NOT_NULL, 649, 12), bytes(Other, Int16, NULL), int32(Other), told_array(Other, Int32, NOT_NULL, 700, 9), End, // 705 MetadataResponse v7
-    int16(ErrorCode), bytes(TopicName, Int16, NOT_NULL), int8(Other), told_array(Other, Int32, NOT_NULL, 692, 26), int32(Other), End, // 711 MetadataResponse/Topics
-    int32(ThrottleTime), told_array(Other, Int32, NOT_NULL, 649, 12), bytes(Other, Int16, NULL), int32(Other), told_array(Other, Int32, NOT_NULL, 711, 13), int32(Other), End, // 717 MetadataResponse v8
-    int16(ErrorCode), int32(Other), int32(Other), int32(Other), told_array(Other, Compact, NOT_NULL, 196, 4), told_array(Other, Compact, NOT_NULL, 196, 4), told_array(Other, Compact, NOT_NULL, 196, 4), tags(0, 0), End, // 724 MetadataResponse/Topics/Partitions
-    int16(ErrorCode), bytes(TopicName, Compact, NOT_NULL), int8(Other), told_array(Other, Compact, NOT_NULL, 724, 18), int32(Other), tags(0, 0), End, // 733 MetadataResponse/Topics
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, NOT_NULL, 134, 11), bytes(Other, Compact, NULL), int32(Other), told_array(Other, Compact, NOT_NULL, 733, 10), int32(Other), tags(0, 0), End, // 740 MetadataResponse v9
-    int16(ErrorCode), bytes(TopicName, Compact, NOT_NULL), uuid(TopicId), int8(Other), told_array(Other, Compact, NOT_NULL, 724, 18), int32(Other), tags(0, 0), End, // 749 MetadataResponse/Topics
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, NOT_NULL, 134, 11), bytes(Other, Compact, NULL), int32(Other), told_array(Other, Compact, NOT_NULL, 749, 26), int32(Other), tags(0, 0), End, // 757 MetadataResponse v10
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, NOT_NULL, 134, 11), bytes(Other, Compact, NULL), int32(Other), told_array(Other, Compact, NOT_NULL, 749, 26), tags(0, 0), End, // 766 MetadataResponse v11
-    int16(ErrorCode), bytes(TopicName, Compact, NULL), uuid(TopicId), int8(Other), told_array(Other, Compact, NOT_NULL, 724, 18), int32(Other), tags(0, 0), End, // 774 MetadataResponse/Topics
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, NOT_NULL, 134, 11), bytes(Other, Compact, NULL), int32(Other), told_array(Other, Compact, NOT_NULL, 774, 26), tags(0, 0), End, // 782 MetadataResponse v12
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, NOT_NULL, 134, 11), bytes(Other, Compact, NULL), int32(Other), told_array(Other, Compact, NOT_NULL, 774, 26), int16(ErrorCode), tags(0, 0), End, // 790 MetadataResponse v13
-    bytes(TopicName, Int16, NOT_NULL), int32(Other), int32(Other), int32(Other), int32(Other), told_array(Other, Int32, NOT_NULL, 196, 4), int32(Other), told_array(Other, Int32, NOT_NULL, 196, 4), End, // 799 LeaderAndIsrRequest/UngroupedPartitionStates
-    int32(Other), bytes(Other, Int16, NOT_NULL), int32(Other), End, // 808 LeaderAndIsrRequest/LiveLeaders
-    int32(Other), int32(Other), told_array(Other, Int32, NOT_NULL, 799, 30), told_array(Other, Int32, NOT_NULL, 808, 10), End, // 812 LeaderAndIsrRequest v0
-    bytes(TopicName, Int16, NOT_NULL), int32(Other), int32(Other), int32(Other), int32(Other), told_array(Other, Int32, NOT_NULL, 196, 4), int32(Other), told_array(Other, Int32, NOT_NULL, 196, 4), int8(Other), End, // 817 LeaderAndIsrRequest/UngroupedPartitionStates
-    int32(Other), int32(Other), told_array(Other, Int32, NOT_NULL, 817, 31), told_array(Other, Int32, NOT_NULL, 808, 10), End, // 827 LeaderAndIsrRequest v1
-    int32(Other), int32(Other), int32(Other), int32(Other), told_array(Other, Int32, NOT_NULL, 196, 4), int32(Other), told_array(Other, Int32, NOT_NULL, 196, 4), int8(Other), End, // 832 LeaderAndIsrRequest/TopicStates/PartitionStates
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 832, 29), End, // 841 LeaderAndIsrRequest/TopicStates
-    int32(Other), int32(Other), int64(Other), told_array(Other, Int32, NOT_NULL, 841, 6), told_array(Other, Int32, NOT_NULL, 808, 10), End, // 844 LeaderAndIsrRequest v2
-    int32(Other), int32(Other), int32(Other), int32(Other), told_array(Other, Int32, NOT_NULL, 196, 4), int32(Other), told_array(Other, Int32, NOT_NULL, 196, 4), told_array(Other, Int32, NOT_NULL, 196, 4), told_array(Other, Int32, NOT_NULL, 196, 4), int8(Other), End, // 850 LeaderAndIsrRequest/TopicStates/PartitionStates
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 850, 37), End, // 861 LeaderAndIsrRequest/TopicStates
-    int32(Other), int32(Other), int64(Other), told_array(Other, Int32, NOT_NULL, 861, 6), told_array(Other, Int32, NOT_NULL, 808, 10), End, // 864 LeaderAndIsrRequest v3
-    int32(Other), int32(Other), int32(Other), int32(Other), told_array(Other, Compact, NOT_NULL, 196, 4), int32(Other), told_array(Other, Compact, NOT_NULL, 196, 4), told_array(Other, Compact, NOT_NULL, 196, 4), told_array(Other, Compact, NOT_NULL, 196, 4), int8(Other), tags(0, 0), End, // 870 LeaderAndIsrRequest/TopicStates/PartitionStates
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 870, 26), tags(0, 0), End, // 882 LeaderAndIsrRequest/TopicStates
-    int32(Other), bytes(Other, Compact, NOT_NULL), int32(Other), tags(0, 0), End, // 886 LeaderAndIsrRequest/LiveLeaders
-    tags(0, 0), int32(Other), int32(Other), int64(Other), told_array(Other, Compact, NOT_NULL, 882, 3), told_array(Other, Compact, NOT_NULL, 886, 10), tags(0, 0), End, // 891 LeaderAndIsrRequest v4
-    bytes(TopicName, Compact, NOT_NULL), uuid(TopicId), told_array(Other, Compact, NOT_NULL, 870, 26), tags(0, 0), End, // 899 LeaderAndIsrRequest/TopicStates
-    tags(0, 0), int32(Other), int32(Other), int64(Other), int8(Other), told_array(Other, Compact, NOT_NULL, 899, 19), told_array(Other, Compact, NOT_NULL, 886, 10), tags(0, 0), End, // 904 LeaderAndIsrRequest v5
-    int32(Other), int32(Other), int32(Other), int32(Other), told_array(Other, Compact, NOT_NULL, 196, 4), int32(Other), told_array(Other, Compact, NOT_NULL, 196, 4), told_array(Other, Compact, NOT_NULL, 196, 4), told_array(Other, Compact, NOT_NULL, 196, 4), int8(Other), int8(Other), tags(0, 0), End, // 913 LeaderAndIsrRequest/TopicStates/PartitionStates
-    bytes(TopicName, Compact, NOT_NULL), uuid(TopicId), told_array(Other, Compact, NOT_NULL, 913, 27), tags(0, 0), End, // 926 LeaderAndIsrRequest/TopicStates
-    tags(0, 0), int32(Other), int32(Other), int64(Other), int8(Other), told_array(Other, Compact, NOT_NULL, 926, 19), told_array(Other, Compact, NOT_NULL, 886, 10), tags(0, 0), End, // 931 LeaderAndIsrRequest v6
-    tags(0, 0), int32(Other), int8(Other), int32(Other), int64(Other), int8(Other), told_array(Other, Compact, NOT_NULL, 926, 19), told_array(Other, Compact, NOT_NULL, 886, 10), tags(0, 0), End, // 940 LeaderAndIsrRequest v7
-    bytes(TopicName, Int16, NOT_NULL), int32(Other), int16(ErrorCode), End, // 950 LeaderAndIsrResponse/PartitionErrors
-    int16(ErrorCode), told_array(Other, Int32, NOT_NULL, 950, 8), End, // 954 LeaderAndIsrResponse v0
-    bytes(TopicName, Compact, NOT_NULL), int32(Other), int16(ErrorCode), tags(0, 0), End, // 957 LeaderAndIsrResponse/PartitionErrors
-    tags(0, 0), int16(ErrorCode), told_array(Other, Compact, NOT_NULL, 957, 8), tags(0, 0), End, // 962 LeaderAndIsrResponse v4
-    int32(Other), int16(ErrorCode), tags(0, 0), End, // 967 LeaderAndIsrResponse/Topics/PartitionErrors
-    uuid(TopicId), told_array(Other, Compact, NOT_NULL, 967, 7), tags(0, 0), End, // 971 LeaderAndIsrResponse/Topics
-    tags(0, 0), int16(ErrorCode), told_array(Other, Compact, NOT_NULL, 971, 18), tags(0, 0), End, // 975 LeaderAndIsrResponse v5
-    bytes(TopicName, Int16, NOT_NULL), int32(Other), End, // 980 StopReplicaRequest/UngroupedPartitions
-    int32(Other), int32(Other), int8(Other), told_array(Other, Int32, NOT_NULL, 980, 6), End, // 983 StopReplicaRequest v0
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 196, 4), End, // 988 StopReplicaRequest/Topics
-    int32(Other), int32(Other), int64(Other), int8(Other), told_array(Other, Int32, NOT_NULL, 988, 6), End, // 991 StopReplicaRequest v1
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 196, 4), tags(0, 0), End, // 997 StopReplicaRequest/Topics
-    tags(0, 0), int32(Other), int32(Other), int64(Other), int8(Other), told_array(Other, Compact, NOT_NULL, 997, 3), tags(0, 0), End, // 1001 StopReplicaRequest v2
-    int32(Other), int32(Other), int8(Other), tags(0, 0), End, // 1009 StopReplicaRequest/TopicStates/PartitionStates
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 1009, 10), tags(0, 0), End, // 1014 StopReplicaRequest/TopicStates
-    tags(0, 0), int32(Other), int32(Other), int64(Other), told_array(Other, Compact, NOT_NULL, 1014, 3), tags(0, 0), End, // 1018 StopReplicaRequest v3
-    tags(0, 0), int32(Other), int8(Other), int32(Other), int64(Other), told_array(Other, Compact, NOT_NULL, 1014, 3), tags(0, 0), End, // 1025 StopReplicaRequest v4
-    bytes(TopicName, Int16, NOT_NULL), int32(Other), int32(Other), int32(Other), int32(Other), told_array(Other, Int32, NOT_NULL, 196, 4), int32(Other), told_array(Other, Int32, NOT_NULL, 196, 4), End, // 1033 UpdateMetadataRequest/UngroupedPartitionStates
-    int32(Other), bytes(Other, Int16, NOT_NULL), int32(Other), End, // 1042 UpdateMetadataRequest/LiveBrokers
-    int32(Other), int32(Other), told_array(Other, Int32, NOT_NULL, 1033, 30), told_array(Other, Int32, NOT_NULL, 1042, 10), End, // 1046 UpdateMetadataRequest v0
-    int32(Other), bytes(Other, Int16, NOT_NULL), int16(Other), End, // 1051 UpdateMetadataRequest/LiveBrokers/Endpoints
-    int32(Other), told_array(Other, Int32, NOT_NULL, 1051, 8), End, // 1055 UpdateMetadataRequest/LiveBrokers
-    int32(Other), int32(Other), told_array(Other, Int32, NOT_NULL, 1033, 30), told_array(Other, Int32, NOT_NULL, 1055, 8), End, // 1058 UpdateMetadataRequest v1
-    int32(Other), told_array(Other, Int32, NOT_NULL, 1051, 8), bytes(Other, Int16, NULL), End, // 1063 UpdateMetadataRequest/LiveBrokers
-    int32(Other), int32(Other), told_array(Other, Int32, NOT_NULL, 1033, 30), told_array(Other, Int32, NOT_NULL, 1063, 10), End, // 1067 UpdateMetadataRequest v2
-    int32(Other), bytes(Other, Int16, NOT_NULL), bytes(Other, Int16, NOT_NULL), int16(Other), End, // 1072 UpdateMetadataRequest/LiveBrokers/Endpoints
-    int32(Other), told_array(Other, Int32, NOT_NULL, 1072, 10), bytes(Other, Int16, NULL), End, // 1077 UpdateMetadataRequest/LiveBrokers
-    int32(Other), int32(Other), told_array(Other, Int32, NOT_NULL, 1033, 30), told_array(Other, Int32, NOT_NULL, 1077, 10), End, // 1081 UpdateMetadataRequest v3
-    bytes(TopicName, Int16, NOT_NULL), int32(Other), int32(Other), int32(Other), int32(Other), told_array(Other, Int32, NOT_NULL, 196, 4), int32(Other), told_array(Other, Int32, NOT_NULL, 196, 4), told_array(Other, Int32, NOT_NULL, 196, 4), End, // 1086 UpdateMetadataRequest/UngroupedPartitionStates
-    int32(Other), int32(Other), told_array(Other, Int32, NOT_NULL, 1086, 34), told_array(Other, Int32, NOT_NULL, 1077, 10), End, // 1096 UpdateMetadataRequest v4
-    int32(Other), int32(Other), int32(Other), int32(Other), told_array(Other, Int32, NOT_NULL, 196, 4), int32(Other), told_array(Other, Int32, NOT_NULL, 196, 4), told_array(Other, Int32, NOT_NULL, 196, 4), End, // 1101 UpdateMetadataRequest/TopicStates/PartitionStates
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 1101, 32), End, // 1110 UpdateMetadataRequest/TopicStates
-    int32(Other), int32(Other), int64(Other), told_array(Other, Int32, NOT_NULL, 1110, 6), told_array(Other, Int32, NOT_NULL, 1077, 10), End, // 1113 UpdateMetadataRequest v5
-    int32(Other), int32(Other), int32(Other), int32(Other), told_array(Other, Compact, NOT_NULL, 196, 4), int32(Other), told_array(Other, Compact, NOT_NULL, 196, 4), told_array(Other, Compact, NOT_NULL, 196, 4), tags(0, 0), End, // 1119 UpdateMetadataRequest/TopicStates/PartitionStates
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 1119, 24), tags(0, 0), End, // 1129 UpdateMetadataRequest/TopicStates
-    int32(Other), bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), int16(Other), tags(0, 0), End, // 1133 UpdateMetadataRequest/LiveBrokers/Endpoints
-    int32(Other), told_array(Other, Compact, NOT_NULL, 1133, 9), bytes(Other, Compact, NULL), tags(0, 0), End, // 1139 UpdateMetadataRequest/LiveBrokers
-    tags(0, 0), int32(Other), int32(Other), int64(Other), told_array(Other, Compact, NOT_NULL, 1129, 3), told_array(Other, Compact, NOT_NULL, 1139, 7), tags(0, 0), End, // 1144 UpdateMetadataRequest v6
-    bytes(TopicName, Compact, NOT_NULL), uuid(TopicId), told_array(Other, Compact, NOT_NULL, 1119, 24), tags(0, 0), End, // 1152 UpdateMetadataRequest/TopicStates
-    tags(0, 0), int32(Other), int32(Other), int64(Other), told_array(Other, Compact, NOT_NULL, 1152, 19), told_array(Other, Compact, NOT_NULL, 1139, 7), tags(0, 0), End, // 1157 UpdateMetadataRequest v7
-    int8(Other), End, // 1165 UpdateMetadataRequest, tag 0
-    tags(0, 0), int32(Other), int8(Other), int32(Other), int64(Other), told_array(Other, Compact, NOT_NULL, 1152, 19), told_array(Other, Compact, NOT_NULL, 1139, 7), tags(11, 1), End, // 1167 UpdateMetadataRequest v8
-    int16(ErrorCode), End, // 1176 UpdateMetadataResponse v0
-    tags(0, 0), int16(ErrorCode), tags(0, 0), End, // 1178 UpdateMetadataResponse v6
-    int32(Other), End, // 1182 ControlledShutdownRequest v0
-    int32(Other), int64(Other), End, // 1184 ControlledShutdownRequest v2
-    tags(0, 0), int32(Other), int64(Other), tags(0, 0), End, // 1187 ControlledShutdownRequest v3
-    int16(ErrorCode), told_array(Other, Int32, NOT_NULL, 980, 6), End, // 1192 ControlledShutdownResponse v0
-    bytes(TopicName, Compact, NOT_NULL), int32(Other), tags(0, 0), End, // 1195 ControlledShutdownResponse/RemainingPartitions
-    tags(0, 0), int16(ErrorCode), told_array(Other, Compact, NOT_NULL, 1195, 6), tags(0, 0), End, // 1199 ControlledShutdownResponse v3
-    int32(Other), int64(Other), bytes(GroupData, Int16, NULL), End, // 1204 OffsetCommitRequest/Topics/Partitions
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 1204, 14), End, // 1208 OffsetCommitRequest/Topics
-    bytes(GroupId, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 1208, 6), End, // 1211 OffsetCommitRequest v0
-    int32(Other), int64(Other), int64(Other), bytes(GroupData, Int16, NULL), End, // 1214 OffsetCommitRequest/Topics/Partitions
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 1214, 22), End, // 1219 OffsetCommitRequest/Topics
-    bytes(GroupId, Int16, NOT_NULL), int32(Other), bytes(Other, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 1219, 6), End, // 1222 OffsetCommitRequest v1
-    bytes(GroupId, Int16, NOT_NULL), int32(Other), bytes(Other, Int16, NOT_NULL), int64(Other), told_array(Other, Int32, NOT_NULL, 1208, 6), End, // 1227 OffsetCommitRequest v2
-    bytes(GroupId, Int16, NOT_NULL), int32(Other), bytes(Other, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 1208, 6), End, // 1233 OffsetCommitRequest v5
-    int32(Other), int64(Other), int32(Other), bytes(GroupData, Int16, NULL), End, // 1238 OffsetCommitRequest/Topics/Partitions
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 1238, 18), End, // 1243 OffsetCommitRequest/Topics
-    bytes(GroupId, Int16, NOT_NULL), int32(Other), bytes(Other, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 1243, 6), End, // 1246 OffsetCommitRequest v6
-    bytes(GroupId, Int16, NOT_NULL), int32(Other), bytes(Other, Int16, NOT_NULL), bytes(Other, Int16, NULL), told_array(Other, Int32, NOT_NULL, 1243, 6), End, // 1251 OffsetCommitRequest v7
-    int32(Other), int64(Other), int32(Other), bytes(GroupData, Compact, NULL), tags(0, 0), End, // 1257 OffsetCommitRequest/Topics/Partitions
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 1257, 18), tags(0, 0), End, // 1263 OffsetCommitRequest/Topics
-    tags(0, 0), bytes(GroupId, Compact, NOT_NULL), int32(Other), bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NULL), told_array(Other, Compact, NOT_NULL, 1263, 3), tags(0, 0), End, // 1267 OffsetCommitRequest v8
-    uuid(TopicId), told_array(Other, Compact, NOT_NULL, 1257, 18), tags(0, 0), End, // 1275 OffsetCommitRequest/Topics
-    tags(0, 0), bytes(GroupId, Compact, NOT_NULL), int32(Other), bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NULL), told_array(Other, Compact, NOT_NULL, 1275, 18), tags(0, 0), End, // 1279 OffsetCommitRequest v10
-    int32(Other), int16(ErrorCode), End, // 1287 OffsetCommitResponse/Topics/Partitions
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 1287, 6), End, // 1290 OffsetCommitResponse/Topics
-    told_array(Other, Int32, NOT_NULL, 1290, 6), End, // 1293 OffsetCommitResponse v0
-    int32(ThrottleTime), told_array(Other, Int32, NOT_NULL, 1290, 6), End, // 1295 OffsetCommitResponse v3
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 967, 7), tags(0, 0), End, // 1298 OffsetCommitResponse/Topics
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, NOT_NULL, 1298, 3), tags(0, 0), End, // 1302 OffsetCommitResponse v8
-    uuid(TopicId), told_array(Other, Compact, NOT_NULL, 967, 7), tags(0, 0), End, // 1307 OffsetCommitResponse/Topics
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, NOT_NULL, 1307, 18), tags(0, 0), End, // 1311 OffsetCommitResponse v10
-    bytes(GroupId, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 988, 6), End, // 1316 OffsetFetchRequest v0
-    bytes(GroupId, Int16, NOT_NULL), told_array(Other, Int32, NULL, 988, 6), End, // 1319 OffsetFetchRequest v2
-    tags(0, 0), bytes(GroupId, Compact, NOT_NULL), told_array(Other, Compact, NULL, 997, 3), tags(0, 0), End, // 1322 OffsetFetchRequest v6
-    tags(0, 0), bytes(GroupId, Compact, NOT_NULL), told_array(Other, Compact, NULL, 997, 3), int8(Other), tags(0, 0), End, // 1327 OffsetFetchRequest v7
-    bytes(GroupId, Compact, NOT_NULL), told_array(Other, Compact, NULL, 997, 3), tags(0, 0), End, // 1333 OffsetFetchRequest/Groups
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 1333, 3), int8(Other), tags(0, 0), End, // 1337 OffsetFetchRequest v8
-    bytes(GroupId, Compact, NOT_NULL), bytes(Other, Compact, NULL), int32(Other), told_array(Other, Compact, NULL, 997, 3), tags(0, 0), End, // 1342 OffsetFetchRequest/Groups
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 1342, 8), int8(Other), tags(0, 0), End, // 1348 OffsetFetchRequest v9
-    uuid(TopicId), told_array(Other, Compact, NOT_NULL, 196, 4), tags(0, 0), End, // 1353 OffsetFetchRequest/Groups/Topics
-    bytes(GroupId, Compact, NOT_NULL), bytes(Other, Compact, NULL), int32(Other), told_array(Other, Compact, NULL, 1353, 18), tags(0, 0), End, // 1357 OffsetFetchRequest/Groups
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 1357, 8), int8(Other), tags(0, 0), End, // 1363 OffsetFetchRequest v10
-    int32(Other), int64(Other), bytes(GroupData, Int16, NULL), int16(ErrorCode), End, // 1368 OffsetFetchResponse/Topics/Partitions
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 1368, 16), End, // 1373 OffsetFetchResponse/Topics
-    told_array(Other, Int32, NOT_NULL, 1373, 6), End, // 1376 OffsetFetchResponse v0
-    told_array(Other, Int32, NOT_NULL, 1373, 6), int16(ErrorCode), End, // 1378 OffsetFetchResponse v2
-    int32(ThrottleTime), told_array(Other, Int32, NOT_NULL, 1373, 6), int16(ErrorCode), End, // 1381 OffsetFetchResponse v3
-    int32(Other), int64(Other), int32(Other), bytes(GroupData, Int16, NULL), int16(ErrorCode), End, // 1385 OffsetFetchResponse/Topics/Partitions
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 1385, 20), End, // 1391 OffsetFetchResponse/Topics
-    int32(ThrottleTime), told_array(Other, Int32, NOT_NULL, 1391, 6), int16(ErrorCode), End, // 1394 OffsetFetchResponse v5
-    int32(Other), int64(Other), int32(Other), bytes(GroupData, Compact, NULL), int16(ErrorCode), tags(0, 0), End, // 1398 OffsetFetchResponse/Topics/Partitions
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 1398, 20), tags(0, 0), End, // 1405 OffsetFetchResponse/Topics
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, NOT_NULL, 1405, 3), int16(ErrorCode), tags(0, 0), End, // 1409 OffsetFetchResponse v6
-    bytes(GroupId, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 1405, 3), int16(ErrorCode), tags(0, 0), End, // 1415 OffsetFetchResponse/Groups
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, NOT_NULL, 1415, 5), tags(0, 0), End, // 1420 OffsetFetchResponse v8
-    uuid(TopicId), told_array(Other, Compact, NOT_NULL, 1398, 20), tags(0, 0), End, // 1425 OffsetFetchResponse/Groups/Topics
-    bytes(GroupId, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 1425, 18), int16(ErrorCode), tags(0, 0), End, // 1429 OffsetFetchResponse/Groups
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, NOT_NULL, 1429, 5), tags(0, 0), End, // 1434 OffsetFetchResponse v10
-    bytes(Other, Int16, NOT_NULL), End, // 1439 FindCoordinatorRequest v0
-    bytes(Other, Int16, NOT_NULL), int8(Other), End, // 1441 FindCoordinatorRequest v1
-    tags(0, 0), bytes(Other, Compact, NOT_NULL), int8(Other), tags(0, 0), End, // 1444 FindCoordinatorRequest v3
-    bytes(Other, Compact, NOT_NULL), End, // 1449 FindCoordinatorRequest/CoordinatorKeys
-    tags(0, 0), int8(Other), told_array(Other, Compact, NOT_NULL, 1449, 1), tags(0, 0), End, // 1451 FindCoordinatorRequest v4
-    int16(ErrorCode), int32(NodeId), bytes(Host, Int16, NOT_NULL), int32(Port), End, // 1456 FindCoordinatorResponse v0
-    int32(ThrottleTime), int16(ErrorCode), bytes(Other, Int16, NULL), int32(NodeId), bytes(Host, Int16, NOT_NULL), int32(Port), End, // 1461 FindCoordinatorResponse v1
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, Compact, NULL), int32(NodeId), bytes(Host, Compact, NOT_NULL), int32(Port), tags(0, 0), End, // 1468 FindCoordinatorResponse v3
-    bytes(Other, Compact, NOT_NULL), int32(NodeId), bytes(Host, Compact, NOT_NULL), int32(Port), int16(ErrorCode), bytes(Other, Compact, NULL), tags(0, 0), End, // 1477 FindCoordinatorResponse/Coordinators
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, NOT_NULL, 1477, 14), tags(0, 0), End, // 1485 FindCoordinatorResponse v4
-    bytes(Other, Int16, NOT_NULL), bytes(GroupData, Int32, NOT_NULL), End, // 1490 JoinGroupRequest/Protocols
-    bytes(GroupId, Int16, NOT_NULL), int32(Wait), bytes(Other, Int16, NOT_NULL), bytes(Other, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 1490, 6), End, // 1493 JoinGroupRequest v0
-    bytes(GroupId, Int16, NOT_NULL), int32(Other), int32(Wait), bytes(Other, Int16, NOT_NULL), bytes(Other, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 1490, 6), End, // 1499 JoinGroupRequest v1
-    bytes(GroupId, Int16, NOT_NULL), int32(Other), int32(Wait), bytes(Other, Int16, NOT_NULL), bytes(Other, Int16, NULL), bytes(Other, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 1490, 6), End, // 1506 JoinGroupRequest v5
-    bytes(Other, Compact, NOT_NULL), bytes(GroupData, Compact, NOT_NULL), tags(0, 0), End, // 1514 JoinGroupRequest/Protocols
-    tags(0, 0), bytes(GroupId, Compact, NOT_NULL), int32(Other), int32(Wait), bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NULL), bytes(Other, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 1514, 3), tags(0, 0), End, // 1518 JoinGroupRequest v6
-    tags(0, 0), bytes(GroupId, Compact, NOT_NULL), int32(Other), int32(Wait), bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NULL), bytes(Other, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 1514, 3), bytes(Other, Compact, NULL), tags(0, 0), End, // 1528 JoinGroupRequest v8
-    bytes(Other, Int16, NOT_NULL), bytes(GroupData, Int32, NOT_NULL), End, // 1539 JoinGroupResponse/Members
-    int16(ErrorCode), int32(Other), bytes(Other, Int16, NOT_NULL), bytes(Other, Int16, NOT_NULL), bytes(Other, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 1539, 6), End, // 1542 JoinGroupResponse v0
-    int32(ThrottleTime), int16(ErrorCode), int32(Other), bytes(Other, Int16, NOT_NULL), bytes(Other, Int16, NOT_NULL), bytes(Other, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 1539, 6), End, // 1549 JoinGroupResponse v2
-    bytes(Other, Int16, NOT_NULL), bytes(Other, Int16, NULL), bytes(GroupData, Int32, NOT_NULL), End, // 1557 JoinGroupResponse/Members
-    int32(ThrottleTime), int16(ErrorCode), int32(Other), bytes(Other, Int16, NOT_NULL), bytes(Other, Int16, NOT_NULL), bytes(Other, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 1557, 8), End, // 1561 JoinGroupResponse v5
-    bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NULL), bytes(GroupData, Compact, NOT_NULL), tags(0, 0), End, // 1569 JoinGroupResponse/Members
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), int32(Other), bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 1569, 4), tags(0, 0), End, // 1574 JoinGroupResponse v6
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), int32(Other), bytes(Other, Compact, NULL), bytes(Other, Compact, NULL), bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 1569, 4), tags(0, 0), End, // 1584 JoinGroupResponse v7
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), int32(Other), bytes(Other, Compact, NULL), bytes(Other, Compact, NULL), bytes(Other, Compact, NOT_NULL), int8(Other), bytes(Other, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 1569, 4), tags(0, 0), End, // 1595 JoinGroupResponse v9
-    bytes(GroupId, Int16, NOT_NULL), int32(Other), bytes(Other, Int16, NOT_NULL), End, // 1607 HeartbeatRequest v0
-    bytes(GroupId, Int16, NOT_NULL), int32(Other), bytes(Other, Int16, NOT_NULL), bytes(Other, Int16, NULL), End, // 1611 HeartbeatRequest v3
-    tags(0, 0), bytes(GroupId, Compact, NOT_NULL), int32(Other), bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NULL), tags(0, 0), End, // 1616 HeartbeatRequest v4
-    int32(ThrottleTime), int16(ErrorCode), End, // 1623 HeartbeatResponse v1
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), tags(0, 0), End, // 1626 HeartbeatResponse v4
-    bytes(GroupId, Int16, NOT_NULL), bytes(Other, Int16, NOT_NULL), End, // 1631 LeaveGroupRequest v0
-    bytes(Other, Int16, NOT_NULL), bytes(Other, Int16, NULL), End, // 1634 LeaveGroupRequest/Members
-    bytes(GroupId, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 1634, 4), End, // 1637 LeaveGroupRequest v3
-    bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NULL), tags(0, 0), End, // 1640 LeaveGroupRequest/Members
-    tags(0, 0), bytes(GroupId, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 1640, 3), tags(0, 0), End, // 1644 LeaveGroupRequest v4
-    bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NULL), bytes(Other, Compact, NULL), tags(0, 0), End, // 1649 LeaveGroupRequest/Members
-    tags(0, 0), bytes(GroupId, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 1649, 4), tags(0, 0), End, // 1654 LeaveGroupRequest v5
-    bytes(Other, Int16, NOT_NULL), bytes(Other, Int16, NULL), int16(ErrorCode), End, // 1659 LeaveGroupResponse/Members
-    int32(ThrottleTime), int16(ErrorCode), told_array(Other, Int32, NOT_NULL, 1659, 6), End, // 1663 LeaveGroupResponse v3
-    bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NULL), int16(ErrorCode), tags(0, 0), End, // 1667 LeaveGroupResponse/Members
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, NOT_NULL, 1667, 5), tags(0, 0), End, // 1672 LeaveGroupResponse v4
-    bytes(Other, Int16, NOT_NULL), bytes(GroupData, Int32, NOT_NULL), End, // 1678 SyncGroupRequest/Assignments
-    bytes(GroupId, Int16, NOT_NULL), int32(Other), bytes(Other, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 1678, 6), End, // 1681 SyncGroupRequest v0
-    bytes(GroupId, Int16, NOT_NULL), int32(Other), bytes(Other, Int16, NOT_NULL), bytes(Other, Int16, NULL), told_array(Other, Int32, NOT_NULL, 1678, 6), End, // 1686 SyncGroupRequest v3
-    bytes(Other, Compact, NOT_NULL), bytes(GroupData, Compact, NOT_NULL), tags(0, 0), End, // 1692 SyncGroupRequest/Assignments
-    tags(0, 0), bytes(GroupId, Compact, NOT_NULL), int32(Other), bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NULL), told_array(Other, Compact, NOT_NULL, 1692, 3), tags(0, 0), End, // 1696 SyncGroupRequest v4
-    tags(0, 0), bytes(GroupId, Compact, NOT_NULL), int32(Other), bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NULL), bytes(Other, Compact, NULL), bytes(Other, Compact, NULL), told_array(Other, Compact, NOT_NULL, 1692, 3), tags(0, 0), End, // 1704 SyncGroupRequest v5
-    int16(ErrorCode), bytes(GroupData, Int32, NOT_NULL), End, // 1714 SyncGroupResponse v0
-    int32(ThrottleTime), int16(ErrorCode), bytes(GroupData, Int32, NOT_NULL), End, // 1717 SyncGroupResponse v1
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(GroupData, Compact, NOT_NULL), tags(0, 0), End, // 1721 SyncGroupResponse v4
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, Compact, NULL), bytes(Other, Compact, NULL), bytes(GroupData, Compact, NOT_NULL), tags(0, 0), End, // 1727 SyncGroupResponse v5
-    bytes(GroupId, Int16, NOT_NULL), End, // 1735 DescribeGroupsRequest/Groups
-    told_array(Other, Int32, NOT_NULL, 1735, 2), End, // 1737 DescribeGroupsRequest v0
-    told_array(Other, Int32, NOT_NULL, 1735, 2), int8(Other), End, // 1739 DescribeGroupsRequest v3
-    bytes(GroupId, Compact, NOT_NULL), End, // 1742 DescribeGroupsRequest/Groups
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 1742, 1), int8(Other), tags(0, 0), End, // 1744 DescribeGroupsRequest v5
-    bytes(Other, Int16, NOT_NULL), bytes(Other, Int16, NOT_NULL), bytes(Other, Int16, NOT_NULL), bytes(GroupData, Int32, NOT_NULL), bytes(GroupData, Int32, NOT_NULL), End, // 1749 DescribeGroupsResponse/Groups/Members
-    int16(ErrorCode), bytes(GroupId, Int16, NOT_NULL), bytes(Other, Int16, NOT_NULL), bytes(Other, Int16, NOT_NULL), bytes(Other, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 1749, 14), End, // 1755 DescribeGroupsResponse/Groups
-    told_array(Other, Int32, NOT_NULL, 1755, 14), End, // 1762 DescribeGroupsResponse v0
-    int32(ThrottleTime), told_array(Other, Int32, NOT_NULL, 1755, 14), End, // 1764 DescribeGroupsResponse v1
-    int16(ErrorCode), bytes(GroupId, Int16, NOT_NULL), bytes(Other, Int16, NOT_NULL), bytes(Other, Int16, NOT_NULL), bytes(Other, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 1749, 14), int32(Other), End, // 1767 DescribeGroupsResponse/Groups
-    int32(ThrottleTime), told_array(Other, Int32, NOT_NULL, 1767, 18), End, // 1775 DescribeGroupsResponse v3
-    bytes(Other, Int16, NOT_NULL), bytes(Other, Int16, NULL), bytes(Other, Int16, NOT_NULL), bytes(Other, Int16, NOT_NULL), bytes(GroupData, Int32, NOT_NULL), bytes(GroupData, Int32, NOT_NULL), End, // 1778 DescribeGroupsResponse/Groups/Members
-    int16(ErrorCode), bytes(GroupId, Int16, NOT_NULL), bytes(Other, Int16, NOT_NULL), bytes(Other, Int16, NOT_NULL), bytes(Other, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 1778, 16), int32(Other), End, // 1785 DescribeGroupsResponse/Groups
-    int32(ThrottleTime), told_array(Other, Int32, NOT_NULL, 1785, 18), End, // 1793 DescribeGroupsResponse v4
-    bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NULL), bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), bytes(GroupData, Compact, NOT_NULL), bytes(GroupData, Compact, NOT_NULL), tags(0, 0), End, // 1796 DescribeGroupsResponse/Groups/Members
-    int16(ErrorCode), bytes(GroupId, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 1796, 7), int32(Other), tags(0, 0), End, // 1804 DescribeGroupsResponse/Groups
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, NOT_NULL, 1804, 12), tags(0, 0), End, // 1813 DescribeGroupsResponse v5
-    int16(ErrorCode), bytes(Other, Compact, NULL), bytes(GroupId, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 1796, 7), int32(Other), tags(0, 0), End, // 1818 DescribeGroupsResponse/Groups
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, NOT_NULL, 1818, 13), tags(0, 0), End, // 1828 DescribeGroupsResponse v6
-    End, // 1833 ListGroupsRequest v0
-    tags(0, 0), tags(0, 0), End, // 1834 ListGroupsRequest v3
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 1449, 1), tags(0, 0), End, // 1837 ListGroupsRequest v4
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 1449, 1), told_array(Other, Compact, NOT_NULL, 1449, 1), tags(0, 0), End, // 1841 ListGroupsRequest v5
-    bytes(GroupId, Int16, NOT_NULL), bytes(Other, Int16, NOT_NULL), End, // 1846 ListGroupsResponse/Groups
-    int16(ErrorCode), told_array(Other, Int32, NOT_NULL, 1846, 4), End, // 1849 ListGroupsResponse v0
-    int32(ThrottleTime), int16(ErrorCode), told_array(Other, Int32, NOT_NULL, 1846, 4), End, // 1852 ListGroupsResponse v1
-    bytes(GroupId, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), tags(0, 0), End, // 1856 ListGroupsResponse/Groups
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, NOT_NULL, 1856, 3), tags(0, 0), End, // 1860 ListGroupsResponse v3
-    bytes(GroupId, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), tags(0, 0), End, // 1866 ListGroupsResponse/Groups
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, NOT_NULL, 1866, 4), tags(0, 0), End, // 1871 ListGroupsResponse v4
-    bytes(GroupId, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), tags(0, 0), End, // 1877 ListGroupsResponse/Groups
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, NOT_NULL, 1877, 5), tags(0, 0), End, // 1883 ListGroupsResponse v5
-    bytes(Mechanism, Int16, NOT_NULL), End, // 1889 SaslHandshakeRequest v0
-    bytes(Other, Int16, NOT_NULL), End, // 1891 SaslHandshakeResponse/Mechanisms
-    int16(ErrorCode), told_array(Other, Int32, NOT_NULL, 1891, 2), End, // 1893 SaslHandshakeResponse v0
-    tags(0, 0), bytes(SoftwareName, Compact, NOT_NULL), bytes(SoftwareVersion, Compact, NOT_NULL), tags(0, 0), End, // 1896 ApiVersionsRequest v3
-    tags(0, 0), bytes(SoftwareName, Compact, NOT_NULL), bytes(SoftwareVersion, Compact, NOT_NULL), bytes(Other, Compact, NULL), int32(Other), tags(0, 0), End, // 1901 ApiVersionsRequest v5
-    int16(RowKey), int16(RowMin), int16(RowMax), End, // 1908 ApiVersionsResponse/ApiKeys
-    int16(ErrorCode), told_array(VersionRows, Int32, NOT_NULL, 1908, 6), End, // 1912 ApiVersionsResponse v0
-    int16(ErrorCode), told_array(VersionRows, Int32, NOT_NULL, 1908, 6), int32(ThrottleTime), End, // 1915 ApiVersionsResponse v1
-    int16(RowKey), int16(RowMin), int16(RowMax), tags(0, 0), End, // 1919 ApiVersionsResponse/ApiKeys
-    bytes(Other, Compact, NOT_NULL), int16(Other), int16(Other), tags(0, 0), End, // 1924 ApiVersionsResponse/SupportedFeatures
-    told_array(Other, Compact, NOT_NULL, 1924, 6), End, // 1929 ApiVersionsResponse, tag 0
-    int64(Other), End, // 1931 ApiVersionsResponse, tag 1
-    bytes(FinalizedFeature, Compact, NOT_NULL), int16(FinalizedLevel), int16(Other), tags(0, 0), End, // 1933 ApiVersionsResponse/FinalizedFeatures
-    told_array(Other, Compact, NOT_NULL, 1933, 6), End, // 1938 ApiVersionsResponse, tag 2
-    int8(Other), End, // 1940 ApiVersionsResponse, tag 3
-    int16(ErrorCode), told_array(VersionRows, Compact, NOT_NULL, 1919, 7), int32(ThrottleTime), tags(12, 4), End, // 1942 ApiVersionsResponse v3
-    int32(Other), told_array(Other, Int32, NOT_NULL, 196, 4), End, // 1947 CreateTopicsRequest/Topics/Assignments
-    bytes(Other, Int16, NOT_NULL), bytes(ConfigValue, Int16, NULL), End, // 1950 CreateTopicsRequest/Topics/Configs
-    bytes(TopicName, Int16, NOT_NULL), int32(Other), int16(Other), told_array(Other, Int32, NOT_NULL, 1947, 8), told_array(Other, Int32, NOT_NULL, 1950, 4), End, // 1953 CreateTopicsRequest/Topics
-    told_array(Other, Int32, NOT_NULL, 1953, 16), int32(Wait), End, // 1959 CreateTopicsRequest v0
-    told_array(Other, Int32, NOT_NULL, 1953, 16), int32(Wait), int8(Other), End, // 1962 CreateTopicsRequest v1
-    int32(Other), told_array(Other, Compact, NOT_NULL, 196, 4), tags(0, 0), End, // 1966 CreateTopicsRequest/Topics/Assignments
-    bytes(Other, Compact, NOT_NULL), bytes(ConfigValue, Compact, NULL), tags(0, 0), End, // 1970 CreateTopicsRequest/Topics/Configs
-    bytes(TopicName, Compact, NOT_NULL), int32(Other), int16(Other), told_array(Other, Compact, NOT_NULL, 1966, 6), told_array(Other, Compact, NOT_NULL, 1970, 3), tags(0, 0), End, // 1974 CreateTopicsRequest/Topics
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 1974, 10), int32(Wait), int8(Other), tags(0, 0), End, // 1981 CreateTopicsRequest v5
-    bytes(TopicName, Int16, NOT_NULL), int16(ErrorCode), End, // 1987 CreateTopicsResponse/Topics
-    told_array(Other, Int32, NOT_NULL, 1987, 4), End, // 1990 CreateTopicsResponse v0
-    bytes(TopicName, Int16, NOT_NULL), int16(ErrorCode), bytes(Other, Int16, NULL), End, // 1992 CreateTopicsResponse/Topics
-    told_array(Other, Int32, NOT_NULL, 1992, 6), End, // 1996 CreateTopicsResponse v1
-    int32(ThrottleTime), told_array(Other, Int32, NOT_NULL, 1992, 6), End, // 1998 CreateTopicsResponse v2
-    bytes(Other, Compact, NOT_NULL), bytes(ConfigValue, Compact, NULL), int8(Other), int8(Other), int8(Other), tags(0, 0), End, // 2001 CreateTopicsResponse/Topics/Configs
-    int16(ErrorCode), End, // 2008 CreateTopicsResponse/Topics, tag 0
-    bytes(TopicName, Compact, NOT_NULL), int16(ErrorCode), bytes(Other, Compact, NULL), int32(Other), int16(Other), told_array(Other, Compact, NULL, 2001, 6), tags(16, 1), End, // 2010 CreateTopicsResponse/Topics
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, NOT_NULL, 2010, 12), tags(0, 0), End, // 2018 CreateTopicsResponse v5
-    bytes(TopicName, Compact, NOT_NULL), uuid(TopicId), int16(ErrorCode), bytes(Other, Compact, NULL), int32(Other), int16(Other), told_array(Other, Compact, NULL, 2001, 6), tags(16, 1), End, // 2023 CreateTopicsResponse/Topics
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, NOT_NULL, 2023, 28), tags(0, 0), End, // 2032 CreateTopicsResponse v7
-    bytes(TopicName, Int16, NOT_NULL), End, // 2037 DeleteTopicsRequest/TopicNames
-    told_array(Other, Int32, NOT_NULL, 2037, 2), int32(Wait), End, // 2039 DeleteTopicsRequest v0
-    bytes(TopicName, Compact, NOT_NULL), End, // 2042 DeleteTopicsRequest/TopicNames
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 2042, 1), int32(Wait), tags(0, 0), End, // 2044 DeleteTopicsRequest v4
-    bytes(TopicName, Compact, NULL), uuid(TopicId), tags(0, 0), End, // 2049 DeleteTopicsRequest/Topics
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 2049, 18), int32(Wait), tags(0, 0), End, // 2053 DeleteTopicsRequest v6
-    told_array(Other, Int32, NOT_NULL, 1987, 4), End, // 2058 DeleteTopicsResponse v0
-    int32(ThrottleTime), told_array(Other, Int32, NOT_NULL, 1987, 4), End, // 2060 DeleteTopicsResponse v1
-    bytes(TopicName, Compact, NOT_NULL), int16(ErrorCode), tags(0, 0), End, // 2063 DeleteTopicsResponse/Responses
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, NOT_NULL, 2063, 4), tags(0, 0), End, // 2067 DeleteTopicsResponse v4
-    bytes(TopicName, Compact, NOT_NULL), int16(ErrorCode), bytes(Other, Compact, NULL), tags(0, 0), End, // 2072 DeleteTopicsResponse/Responses
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, NOT_NULL, 2072, 5), tags(0, 0), End, // 2077 DeleteTopicsResponse v5
-    bytes(TopicName, Compact, NULL), uuid(TopicId), int16(ErrorCode), bytes(Other, Compact, NULL), tags(0, 0), End, // 2082 DeleteTopicsResponse/Responses
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, NOT_NULL, 2082, 21), tags(0, 0), End, // 2088 DeleteTopicsResponse v6
-    int32(Other), int64(Other), End, // 2093 DeleteRecordsRequest/Topics/Partitions
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 2093, 12), End, // 2096 DeleteRecordsRequest/Topics
-    told_array(Other, Int32, NOT_NULL, 2096, 6), int32(Wait), End, // 2099 DeleteRecordsRequest v0
-    int32(Other), int64(Other), tags(0, 0), End, // 2102 DeleteRecordsRequest/Topics/Partitions
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 2102, 13), tags(0, 0), End, // 2106 DeleteRecordsRequest/Topics
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 2106, 3), int32(Wait), tags(0, 0), End, // 2110 DeleteRecordsRequest v2
-    int32(Other), int64(Other), int16(ErrorCode), End, // 2115 DeleteRecordsResponse/Topics/Partitions
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 2115, 14), End, // 2119 DeleteRecordsResponse/Topics
-    int32(ThrottleTime), told_array(Other, Int32, NOT_NULL, 2119, 6), End, // 2122 DeleteRecordsResponse v0
-    int32(Other), int64(Other), int16(ErrorCode), tags(0, 0), End, // 2125 DeleteRecordsResponse/Topics/Partitions
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 2125, 15), tags(0, 0), End, // 2130 DeleteRecordsResponse/Topics
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, NOT_NULL, 2130, 3), tags(0, 0), End, // 2134 DeleteRecordsResponse v2
-    bytes(TransactionalId, Int16, NULL), int32(Other), End, // 2139 InitProducerIdRequest v0
-    tags(0, 0), bytes(TransactionalId, Compact, NULL), int32(Other), tags(0, 0), End, // 2142 InitProducerIdRequest v2
-    tags(0, 0), bytes(TransactionalId, Compact, NULL), int32(Other), int64(Other), int16(Other), tags(0, 0), End, // 2147 InitProducerIdRequest v3
-    tags(0, 0), bytes(TransactionalId, Compact, NULL), int32(Other), int64(Other), int16(Other), int8(Other), int8(Other), tags(0, 0), End, // 2154 InitProducerIdRequest v6
-    int32(ThrottleTime), int16(ErrorCode), int64(Other), int16(Other), End, // 2163 InitProducerIdResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), int64(Other), int16(Other), tags(0, 0), End, // 2168 InitProducerIdResponse v2
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), int64(Other), int16(Other), int64(Other), int16(Other), tags(0, 0), End, // 2175 InitProducerIdResponse v6
-    int32(Other), int32(Other), End, // 2184 OffsetForLeaderEpochRequest/Topics/Partitions
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 2184, 8), End, // 2187 OffsetForLeaderEpochRequest/Topics
-    told_array(Other, Int32, NOT_NULL, 2187, 6), End, // 2190 OffsetForLeaderEpochRequest v0
-    int32(Other), int32(Other), int32(Other), End, // 2192 OffsetForLeaderEpochRequest/Topics/Partitions
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 2192, 12), End, // 2196 OffsetForLeaderEpochRequest/Topics
-    told_array(Other, Int32, NOT_NULL, 2196, 6), End, // 2199 OffsetForLeaderEpochRequest v2
-    int32(ReplicaId), told_array(Other, Int32, NOT_NULL, 2196, 6), End, // 2201 OffsetForLeaderEpochRequest v3
-    int32(Other), int32(Other), int32(Other), tags(0, 0), End, // 2204 OffsetForLeaderEpochRequest/Topics/Partitions
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 2204, 13), tags(0, 0), End, // 2209 OffsetForLeaderEpochRequest/Topics
-    tags(0, 0), int32(ReplicaId), told_array(Other, Compact, NOT_NULL, 2209, 3), tags(0, 0), End, // 2213 OffsetForLeaderEpochRequest v4
-    int16(ErrorCode), int32(Other), int64(Other), End, // 2218 OffsetForLeaderEpochResponse/Topics/Partitions
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 2218, 14), End, // 2222 OffsetForLeaderEpochResponse/Topics
-    told_array(Other, Int32, NOT_NULL, 2222, 6), End, // 2225 OffsetForLeaderEpochResponse v0
-    int16(ErrorCode), int32(Other), int32(Other), int64(Other), End, // 2227 OffsetForLeaderEpochResponse/Topics/Partitions
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 2227, 18), End, // 2232 OffsetForLeaderEpochResponse/Topics
-    told_array(Other, Int32, NOT_NULL, 2232, 6), End, // 2235 OffsetForLeaderEpochResponse v1
-    int32(ThrottleTime), told_array(Other, Int32, NOT_NULL, 2232, 6), End, // 2237 OffsetForLeaderEpochResponse v2
-    int16(ErrorCode), int32(Other), int32(Other), int64(Other), tags(0, 0), End, // 2240 OffsetForLeaderEpochResponse/Topics/Partitions
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 2240, 19), tags(0, 0), End, // 2246 OffsetForLeaderEpochResponse/Topics
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, NOT_NULL, 2246, 3), tags(0, 0), End, // 2250 OffsetForLeaderEpochResponse v4
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 196, 4), End, // 2255 AddPartitionsToTxnRequest/V3AndBelowTopics
-    bytes(TransactionalId, Int16, NOT_NULL), int64(Other), int16(Other), told_array(Other, Int32, NOT_NULL, 2255, 6), End, // 2258 AddPartitionsToTxnRequest v0
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 196, 4), tags(0, 0), End, // 2263 AddPartitionsToTxnRequest/V3AndBelowTopics
-    tags(0, 0), bytes(TransactionalId, Compact, NOT_NULL), int64(Other), int16(Other), told_array(Other, Compact, NOT_NULL, 2263, 3), tags(0, 0), End, // 2267 AddPartitionsToTxnRequest v3
-    bytes(TransactionalId, Compact, NOT_NULL), int64(Other), int16(Other), int8(Other), told_array(Other, Compact, NOT_NULL, 2263, 3), tags(0, 0), End, // 2274 AddPartitionsToTxnRequest/Transactions
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 2274, 14), tags(0, 0), End, // 2281 AddPartitionsToTxnRequest v4
-    int32(Other), int16(ErrorCode), End, // 2285 AddPartitionsToTxnResponse/ResultsByTopicV3AndBelow/ResultsByPartition
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 2285, 6), End, // 2288 AddPartitionsToTxnResponse/ResultsByTopicV3AndBelow
-    int32(ThrottleTime), told_array(Other, Int32, NOT_NULL, 2288, 6), End, // 2291 AddPartitionsToTxnResponse v0
-    int32(Other), int16(ErrorCode), tags(0, 0), End, // 2294 AddPartitionsToTxnResponse/ResultsByTopicV3AndBelow/ResultsByPartition
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 2294, 7), tags(0, 0), End, // 2298 AddPartitionsToTxnResponse/ResultsByTopicV3AndBelow
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, NOT_NULL, 2298, 3), tags(0, 0), End, // 2302 AddPartitionsToTxnResponse v3
-    bytes(TransactionalId, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 2298, 3), tags(0, 0), End, // 2307 AddPartitionsToTxnResponse/ResultsByTransaction
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, NOT_NULL, 2307, 3), tags(0, 0), End, // 2311 AddPartitionsToTxnResponse v4
-    bytes(TransactionalId, Int16, NOT_NULL), int64(Other), int16(Other), bytes(GroupId, Int16, NOT_NULL), End, // 2317 AddOffsetsToTxnRequest v0
-    tags(0, 0), bytes(TransactionalId, Compact, NOT_NULL), int64(Other), int16(Other), bytes(GroupId, Compact, NOT_NULL), tags(0, 0), End, // 2322 AddOffsetsToTxnRequest v3
-    bytes(TransactionalId, Int16, NOT_NULL), int64(Other), int16(Other), int8(Other), End, // 2329 EndTxnRequest v0
-    tags(0, 0), bytes(TransactionalId, Compact, NOT_NULL), int64(Other), int16(Other), int8(Other), tags(0, 0), End, // 2334 EndTxnRequest v3
-    int64(Other), int16(Other), int8(Other), told_array(Other, Int32, NOT_NULL, 988, 6), int32(Other), End, // 2341 WriteTxnMarkersRequest/Markers
-    told_array(Other, Int32, NOT_NULL, 2341, 19), End, // 2347 WriteTxnMarkersRequest v0
-    int64(Other), int16(Other), int8(Other), told_array(Other, Compact, NOT_NULL, 997, 3), int32(Other), tags(0, 0), End, // 2349 WriteTxnMarkersRequest/Markers
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 2349, 17), tags(0, 0), End, // 2356 WriteTxnMarkersRequest v1
-    int64(Other), int16(Other), int8(Other), told_array(Other, Compact, NOT_NULL, 997, 3), int32(Other), int8(Other), tags(0, 0), End, // 2360 WriteTxnMarkersRequest/Markers
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 2360, 18), tags(0, 0), End, // 2368 WriteTxnMarkersRequest v2
-    int64(Other), told_array(Other, Int32, NOT_NULL, 1290, 6), End, // 2372 WriteTxnMarkersResponse/Markers
-    told_array(Other, Int32, NOT_NULL, 2372, 12), End, // 2375 WriteTxnMarkersResponse v0
-    int64(Other), told_array(Other, Compact, NOT_NULL, 1298, 3), tags(0, 0), End, // 2377 WriteTxnMarkersResponse/Markers
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 2377, 10), tags(0, 0), End, // 2381 WriteTxnMarkersResponse v1
-    bytes(TransactionalId, Int16, NOT_NULL), bytes(GroupId, Int16, NOT_NULL), int64(Other), int16(Other), told_array(Other, Int32, NOT_NULL, 1208, 6), End, // 2385 TxnOffsetCommitRequest v0
-    bytes(TransactionalId, Int16, NOT_NULL), bytes(GroupId, Int16, NOT_NULL), int64(Other), int16(Other), told_array(Other, Int32, NOT_NULL, 1243, 6), End, // 2391 TxnOffsetCommitRequest v2
-    tags(0, 0), bytes(TransactionalId, Compact, NOT_NULL), bytes(GroupId, Compact, NOT_NULL), int64(Other), int16(Other), int32(Other), bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NULL), told_array(Other, Compact, NOT_NULL, 1263, 3), tags(0, 0), End, // 2397 TxnOffsetCommitRequest v3
-    tags(0, 0), bytes(TransactionalId, Compact, NOT_NULL), bytes(GroupId, Compact, NOT_NULL), int64(Other), int16(Other), int32(Other), bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NULL), told_array(Other, Compact, NOT_NULL, 1275, 18), tags(0, 0), End, // 2408 TxnOffsetCommitRequest v6
-    int8(Other), bytes(Other, Int16, NULL), bytes(Other, Int16, NULL), bytes(Other, Int16, NULL), int8(Other), int8(Other), End, // 2419 DescribeAclsRequest v0
-    int8(Other), bytes(Other, Int16, NULL), int8(Other), bytes(Other, Int16, NULL), bytes(Other, Int16, NULL), int8(Other), int8(Other), End, // 2426 DescribeAclsRequest v1
-    tags(0, 0), int8(Other), bytes(Other, Compact, NULL), int8(Other), bytes(Other, Compact, NULL), bytes(Other, Compact, NULL), int8(Other), int8(Other), tags(0, 0), End, // 2434 DescribeAclsRequest v2
-    bytes(Other, Int16, NOT_NULL), bytes(Other, Int16, NOT_NULL), int8(Other), int8(Other), End, // 2444 DescribeAclsResponse/Resources/Acls
-    int8(Other), bytes(Other, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 2444, 6), End, // 2449 DescribeAclsResponse/Resources
-    int32(ThrottleTime), int16(ErrorCode), bytes(Other, Int16, NULL), told_array(Other, Int32, NOT_NULL, 2449, 7), End, // 2453 DescribeAclsResponse v0
-    int8(Other), bytes(Other, Int16, NOT_NULL), int8(Other), told_array(Other, Int32, NOT_NULL, 2444, 6), End, // 2458 DescribeAclsResponse/Resources
-    int32(ThrottleTime), int16(ErrorCode), bytes(Other, Int16, NULL), told_array(Other, Int32, NOT_NULL, 2458, 8), End, // 2463 DescribeAclsResponse v1
-    bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), int8(Other), int8(Other), tags(0, 0), End, // 2468 DescribeAclsResponse/Resources/Acls
-    int8(Other), bytes(Other, Compact, NOT_NULL), int8(Other), told_array(Other, Compact, NOT_NULL, 2468, 5), tags(0, 0), End, // 2474 DescribeAclsResponse/Resources
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, Compact, NULL), told_array(Other, Compact, NOT_NULL, 2474, 5), tags(0, 0), End, // 2480 DescribeAclsResponse v2
-    int8(Other), bytes(Other, Int16, NOT_NULL), bytes(Other, Int16, NOT_NULL), bytes(Other, Int16, NOT_NULL), int8(Other), int8(Other), End, // 2487 CreateAclsRequest/Creations
-    told_array(Other, Int32, NOT_NULL, 2487, 9), End, // 2494 CreateAclsRequest v0
-    int8(Other), bytes(Other, Int16, NOT_NULL), int8(Other), bytes(Other, Int16, NOT_NULL), bytes(Other, Int16, NOT_NULL), int8(Other), int8(Other), End, // 2496 CreateAclsRequest/Creations
-    told_array(Other, Int32, NOT_NULL, 2496, 10), End, // 2504 CreateAclsRequest v1
-    int8(Other), bytes(Other, Compact, NOT_NULL), int8(Other), bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), int8(Other), int8(Other), tags(0, 0), End, // 2506 CreateAclsRequest/Creations
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 2506, 8), tags(0, 0), End, // 2515 CreateAclsRequest v2
-    int16(ErrorCode), bytes(Other, Int16, NULL), End, // 2519 CreateAclsResponse/Results
-    int32(ThrottleTime), told_array(Other, Int32, NOT_NULL, 2519, 4), End, // 2522 CreateAclsResponse v0
-    int16(ErrorCode), bytes(Other, Compact, NULL), tags(0, 0), End, // 2525 CreateAclsResponse/Results
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, NOT_NULL, 2525, 4), tags(0, 0), End, // 2529 CreateAclsResponse v2
-    told_array(Other, Int32, NOT_NULL, 2419, 9), End, // 2534 DeleteAclsRequest v0
-    told_array(Other, Int32, NOT_NULL, 2426, 10), End, // 2536 DeleteAclsRequest v1
-    int8(Other), bytes(Other, Compact, NULL), int8(Other), bytes(Other, Compact, NULL), bytes(Other, Compact, NULL), int8(Other), int8(Other), tags(0, 0), End, // 2538 DeleteAclsRequest/Filters
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 2538, 8), tags(0, 0), End, // 2547 DeleteAclsRequest v2
-    int16(ErrorCode), bytes(Other, Int16, NULL), int8(Other), bytes(Other, Int16, NOT_NULL), bytes(Other, Int16, NOT_NULL), bytes(Other, Int16, NOT_NULL), int8(Other), int8(Other), End, // 2551 DeleteAclsResponse/FilterResults/MatchingAcls
-    int16(ErrorCode), bytes(Other, Int16, NULL), told_array(Other, Int32, NOT_NULL, 2551, 13), End, // 2560 DeleteAclsResponse/FilterResults
-    int32(ThrottleTime), told_array(Other, Int32, NOT_NULL, 2560, 8), End, // 2564 DeleteAclsResponse v0
-    int16(ErrorCode), bytes(Other, Int16, NULL), int8(Other), bytes(Other, Int16, NOT_NULL), int8(Other), bytes(Other, Int16, NOT_NULL), bytes(Other, Int16, NOT_NULL), int8(Other), int8(Other), End, // 2567 DeleteAclsResponse/FilterResults/MatchingAcls
-    int16(ErrorCode), bytes(Other, Int16, NULL), told_array(Other, Int32, NOT_NULL, 2567, 14), End, // 2577 DeleteAclsResponse/FilterResults
-    int32(ThrottleTime), told_array(Other, Int32, NOT_NULL, 2577, 8), End, // 2581 DeleteAclsResponse v1
-    int16(ErrorCode), bytes(Other, Compact, NULL), int8(Other), bytes(Other, Compact, NOT_NULL), int8(Other), bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), int8(Other), int8(Other), tags(0, 0), End, // 2584 DeleteAclsResponse/FilterResults/MatchingAcls
-    int16(ErrorCode), bytes(Other, Compact, NULL), told_array(Other, Compact, NOT_NULL, 2584, 11), tags(0, 0), End, // 2595 DeleteAclsResponse/FilterResults
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, NOT_NULL, 2595, 5), tags(0, 0), End, // 2600 DeleteAclsResponse v2
-    int8(Other), bytes(Other, Int16, NOT_NULL), told_array(Other, Int32, NULL, 1891, 2), End, // 2605 DescribeConfigsRequest/Resources
-    told_array(Other, Int32, NOT_NULL, 2605, 7), End, // 2609 DescribeConfigsRequest v0
-    told_array(Other, Int32, NOT_NULL, 2605, 7), int8(Other), End, // 2611 DescribeConfigsRequest v1
-    told_array(Other, Int32, NOT_NULL, 2605, 7), int8(Other), int8(Other), End, // 2614 DescribeConfigsRequest v3
-    int8(Other), bytes(Other, Compact, NOT_NULL), told_array(Other, Compact, NULL, 1449, 1), tags(0, 0), End, // 2618 DescribeConfigsRequest/Resources
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 2618, 4), int8(Other), int8(Other), tags(0, 0), End, // 2623 DescribeConfigsRequest v4
-    bytes(Other, Int16, NOT_NULL), bytes(ConfigValue, Int16, NULL), int8(Other), int8(Other), int8(Other), End, // 2629 DescribeConfigsResponse/Results/Configs
-    int16(ErrorCode), bytes(Other, Int16, NULL), int8(Other), bytes(Other, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 2629, 7), End, // 2635 DescribeConfigsResponse/Results
-    int32(ThrottleTime), told_array(Other, Int32, NOT_NULL, 2635, 11), End, // 2641 DescribeConfigsResponse v0
-    bytes(Other, Int16, NOT_NULL), bytes(ConfigValue, Int16, NULL), int8(Other), End, // 2644 DescribeConfigsResponse/Results/Configs/Synonyms
-    bytes(Other, Int16, NOT_NULL), bytes(ConfigValue, Int16, NULL), int8(Other), int8(Other), int8(Other), told_array(Other, Int32, NOT_NULL, 2644, 5), End, // 2648 DescribeConfigsResponse/Results/Configs
-    int16(ErrorCode), bytes(Other, Int16, NULL), int8(Other), bytes(Other, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 2648, 11), End, // 2655 DescribeConfigsResponse/Results
-    int32(ThrottleTime), told_array(Other, Int32, NOT_NULL, 2655, 11), End, // 2661 DescribeConfigsResponse v1
-    bytes(Other, Int16, NOT_NULL), bytes(ConfigValue, Int16, NULL), int8(Other), int8(Other), int8(Other), told_array(Other, Int32, NOT_NULL, 2644, 5), int8(Other), bytes(Other, Int16, NULL), End, // 2664 DescribeConfigsResponse/Results/Configs
-    int16(ErrorCode), bytes(Other, Int16, NULL), int8(Other), bytes(Other, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 2664, 14), End, // 2673 DescribeConfigsResponse/Results
-    int32(ThrottleTime), told_array(Other, Int32, NOT_NULL, 2673, 11), End, // 2679 DescribeConfigsResponse v3
-    bytes(Other, Compact, NOT_NULL), bytes(ConfigValue, Compact, NULL), int8(Other), tags(0, 0), End, // 2682 DescribeConfigsResponse/Results/Configs/Synonyms
-    bytes(Other, Compact, NOT_NULL), bytes(ConfigValue, Compact, NULL), int8(Other), int8(Other), int8(Other), told_array(Other, Compact, NOT_NULL, 2682, 4), int8(Other), bytes(Other, Compact, NULL), tags(0, 0), End, // 2687 DescribeConfigsResponse/Results/Configs
-    int16(ErrorCode), bytes(Other, Compact, NULL), int8(Other), bytes(Other, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 2687, 9), tags(0, 0), End, // 2697 DescribeConfigsResponse/Results
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, NOT_NULL, 2697, 7), tags(0, 0), End, // 2704 DescribeConfigsResponse v4
-    int8(Other), bytes(Other, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 1950, 4), End, // 2709 AlterConfigsRequest/Resources
-    told_array(Other, Int32, NOT_NULL, 2709, 7), int8(Other), End, // 2713 AlterConfigsRequest v0
-    int8(Other), bytes(Other, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 1970, 3), tags(0, 0), End, // 2716 AlterConfigsRequest/Resources
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 2716, 4), int8(Other), tags(0, 0), End, // 2721 AlterConfigsRequest v2
-    int16(ErrorCode), bytes(Other, Int16, NULL), int8(Other), bytes(Other, Int16, NOT_NULL), End, // 2726 AlterConfigsResponse/Responses
-    int32(ThrottleTime), told_array(Other, Int32, NOT_NULL, 2726, 7), End, // 2731 AlterConfigsResponse v0
-    int16(ErrorCode), bytes(Other, Compact, NULL), int8(Other), bytes(Other, Compact, NOT_NULL), tags(0, 0), End, // 2734 AlterConfigsResponse/Responses
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, NOT_NULL, 2734, 6), tags(0, 0), End, // 2740 AlterConfigsResponse v2
-    bytes(Other, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 2255, 6), End, // 2745 AlterReplicaLogDirsRequest/Dirs
-    told_array(Other, Int32, NOT_NULL, 2745, 6), End, // 2748 AlterReplicaLogDirsRequest v0
-    bytes(Other, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 2263, 3), tags(0, 0), End, // 2750 AlterReplicaLogDirsRequest/Dirs
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 2750, 3), tags(0, 0), End, // 2754 AlterReplicaLogDirsRequest v2
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 1287, 6), End, // 2758 AlterReplicaLogDirsResponse/Results
-    int32(ThrottleTime), told_array(Other, Int32, NOT_NULL, 2758, 6), End, // 2761 AlterReplicaLogDirsResponse v0
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 967, 7), tags(0, 0), End, // 2764 AlterReplicaLogDirsResponse/Results
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, NOT_NULL, 2764, 3), tags(0, 0), End, // 2768 AlterReplicaLogDirsResponse v2
-    told_array(Other, Int32, NULL, 198, 6), End, // 2773 DescribeLogDirsRequest v0
-    tags(0, 0), told_array(Other, Compact, NULL, 253, 3), tags(0, 0), End, // 2775 DescribeLogDirsRequest v2
-    int32(Other), int64(Other), int64(Other), int8(Other), End, // 2779 DescribeLogDirsResponse/Results/Topics/Partitions
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 2779, 21), End, // 2784 DescribeLogDirsResponse/Results/Topics
-    int16(ErrorCode), bytes(Other, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 2784, 6), End, // 2787 DescribeLogDirsResponse/Results
-    int32(ThrottleTime), told_array(Other, Int32, NOT_NULL, 2787, 8), End, // 2791 DescribeLogDirsResponse v0
-    int32(Other), int64(Other), int64(Other), int8(Other), tags(0, 0), End, // 2794 DescribeLogDirsResponse/Results/Topics/Partitions
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 2794, 22), tags(0, 0), End, // 2800 DescribeLogDirsResponse/Results/Topics
-    int16(ErrorCode), bytes(Other, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 2800, 3), tags(0, 0), End, // 2804 DescribeLogDirsResponse/Results
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, NOT_NULL, 2804, 5), tags(0, 0), End, // 2809 DescribeLogDirsResponse v2
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, NOT_NULL, 2804, 5), tags(0, 0), End, // 2814 DescribeLogDirsResponse v3
-    int16(ErrorCode), bytes(Other, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 2800, 3), int64(Other), int64(Other), tags(0, 0), End, // 2820 DescribeLogDirsResponse/Results
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, NOT_NULL, 2820, 21), tags(0, 0), End, // 2827 DescribeLogDirsResponse v4
-    int16(ErrorCode), bytes(Other, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 2800, 3), int64(Other), int64(Other), int8(Other), tags(0, 0), End, // 2833 DescribeLogDirsResponse/Results
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, NOT_NULL, 2833, 22), tags(0, 0), End, // 2841 DescribeLogDirsResponse v5
-    bytes(SaslBytes, Int32, NOT_NULL), End, // 2847 SaslAuthenticateRequest v0
-    tags(0, 0), bytes(SaslBytes, Compact, NOT_NULL), tags(0, 0), End, // 2849 SaslAuthenticateRequest v2
-    int16(ErrorCode), bytes(Other, Int16, NULL), bytes(SaslBytes, Int32, NOT_NULL), End, // 2853 SaslAuthenticateResponse v0
-    int16(ErrorCode), bytes(Other, Int16, NULL), bytes(SaslBytes, Int32, NOT_NULL), int64(Other), End, // 2857 SaslAuthenticateResponse v1
-    tags(0, 0), int16(ErrorCode), bytes(Other, Compact, NULL), bytes(SaslBytes, Compact, NOT_NULL), int64(Other), tags(0, 0), End, // 2862 SaslAuthenticateResponse v2
-    told_array(Other, Int32, NOT_NULL, 196, 4), End, // 2869 CreatePartitionsRequest/Topics/Assignments
-    bytes(TopicName, Int16, NOT_NULL), int32(Other), told_array(Other, Int32, NULL, 2869, 4), End, // 2871 CreatePartitionsRequest/Topics
-    told_array(Other, Int32, NOT_NULL, 2871, 10), int32(Wait), int8(Other), End, // 2875 CreatePartitionsRequest v0
-    told_array(Other, Compact, NOT_NULL, 196, 4), tags(0, 0), End, // 2879 CreatePartitionsRequest/Topics/Assignments
-    bytes(TopicName, Compact, NOT_NULL), int32(Other), told_array(Other, Compact, NULL, 2879, 2), tags(0, 0), End, // 2882 CreatePartitionsRequest/Topics
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 2882, 7), int32(Wait), int8(Other), tags(0, 0), End, // 2887 CreatePartitionsRequest v2
-    int32(ThrottleTime), told_array(Other, Int32, NOT_NULL, 1992, 6), End, // 2893 CreatePartitionsResponse v0
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, NOT_NULL, 2072, 5), tags(0, 0), End, // 2896 CreatePartitionsResponse v2
-    bytes(Other, Int16, NOT_NULL), bytes(Other, Int16, NOT_NULL), End, // 2901 CreateDelegationTokenRequest/Renewers
-    told_array(Other, Int32, NOT_NULL, 2901, 4), int64(Other), End, // 2904 CreateDelegationTokenRequest v0
-    bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), tags(0, 0), End, // 2907 CreateDelegationTokenRequest/Renewers
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 2907, 3), int64(Other), tags(0, 0), End, // 2911 CreateDelegationTokenRequest v2
-    tags(0, 0), bytes(Other, Compact, NULL), bytes(Other, Compact, NULL), told_array(Other, Compact, NOT_NULL, 2907, 3), int64(Other), tags(0, 0), End, // 2916 CreateDelegationTokenRequest v3
-    int16(ErrorCode), bytes(Other, Int16, NOT_NULL), bytes(Other, Int16, NOT_NULL), int64(Other), int64(Other), int64(Other), bytes(Other, Int16, NOT_NULL), bytes(Credential, Int32, NOT_NULL), int32(ThrottleTime), End, // 2923 CreateDelegationTokenResponse v0
-    tags(0, 0), int16(ErrorCode), bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), int64(Other), int64(Other), int64(Other), bytes(Other, Compact, NOT_NULL), bytes(Credential, Compact, NOT_NULL), int32(ThrottleTime), tags(0, 0), End, // 2933 CreateDelegationTokenResponse v2
-    tags(0, 0), int16(ErrorCode), bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), int64(Other), int64(Other), int64(Other), bytes(Other, Compact, NOT_NULL), bytes(Credential, Compact, NOT_NULL), int32(ThrottleTime), tags(0, 0), End, // 2945 CreateDelegationTokenResponse v3
-    bytes(Credential, Int32, NOT_NULL), int64(Other), End, // 2959 RenewDelegationTokenRequest v0
-    tags(0, 0), bytes(Credential, Compact, NOT_NULL), int64(Other), tags(0, 0), End, // 2962 RenewDelegationTokenRequest v2
-    int16(ErrorCode), int64(Other), int32(ThrottleTime), End, // 2967 RenewDelegationTokenResponse v0
-    tags(0, 0), int16(ErrorCode), int64(Other), int32(ThrottleTime), tags(0, 0), End, // 2971 RenewDelegationTokenResponse v2
-    bytes(Credential, Int32, NOT_NULL), int64(Other), End, // 2977 ExpireDelegationTokenRequest v0
-    tags(0, 0), bytes(Credential, Compact, NOT_NULL), int64(Other), tags(0, 0), End, // 2980 ExpireDelegationTokenRequest v2
-    told_array(Other, Int32, NULL, 2901, 4), End, // 2985 DescribeDelegationTokenRequest v0
-    tags(0, 0), told_array(Other, Compact, NULL, 2907, 3), tags(0, 0), End, // 2987 DescribeDelegationTokenRequest v2
-    bytes(Other, Int16, NOT_NULL), bytes(Other, Int16, NOT_NULL), int64(Other), int64(Other), int64(Other), bytes(Other, Int16, NOT_NULL), bytes(Credential, Int32, NOT_NULL), told_array(Other, Int32, NOT_NULL, 2901, 4), End, // 2991 DescribeDelegationTokenResponse/Tokens
-    int16(ErrorCode), told_array(Other, Int32, NOT_NULL, 2991, 38), int32(ThrottleTime), End, // 3000 DescribeDelegationTokenResponse v0
-    bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), int64(Other), int64(Other), int64(Other), bytes(Other, Compact, NOT_NULL), bytes(Credential, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 2907, 3), tags(0, 0), End, // 3004 DescribeDelegationTokenResponse/Tokens
-    tags(0, 0), int16(ErrorCode), told_array(Other, Compact, NOT_NULL, 3004, 30), int32(ThrottleTime), tags(0, 0), End, // 3014 DescribeDelegationTokenResponse v2
-    bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), int64(Other), int64(Other), int64(Other), bytes(Other, Compact, NOT_NULL), bytes(Credential, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 2907, 3), tags(0, 0), End, // 3020 DescribeDelegationTokenResponse/Tokens
-    tags(0, 0), int16(ErrorCode), told_array(Other, Compact, NOT_NULL, 3020, 32), int32(ThrottleTime), tags(0, 0), End, // 3032 DescribeDelegationTokenResponse v3
-    told_array(Other, Int32, NOT_NULL, 1735, 2), End, // 3038 DeleteGroupsRequest v0
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 1742, 1), tags(0, 0), End, // 3040 DeleteGroupsRequest v2
-    bytes(GroupId, Int16, NOT_NULL), int16(ErrorCode), End, // 3044 DeleteGroupsResponse/Results
-    int32(ThrottleTime), told_array(Other, Int32, NOT_NULL, 3044, 4), End, // 3047 DeleteGroupsResponse v0
-    bytes(GroupId, Compact, NOT_NULL), int16(ErrorCode), tags(0, 0), End, // 3050 DeleteGroupsResponse/Results
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, NOT_NULL, 3050, 4), tags(0, 0), End, // 3054 DeleteGroupsResponse v2
-    bytes(GroupId, Compact, NOT_NULL), int16(ErrorCode), bytes(Other, Compact, NULL), tags(0, 0), End, // 3059 DeleteGroupsResponse/Results
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, NOT_NULL, 3059, 5), tags(0, 0), End, // 3064 DeleteGroupsResponse v3
-    told_array(Other, Int32, NULL, 198, 6), int32(Wait), End, // 3069 ElectLeadersRequest v0
-    int8(Other), told_array(Other, Int32, NULL, 198, 6), int32(Wait), End, // 3072 ElectLeadersRequest v1
-    tags(0, 0), int8(Other), told_array(Other, Compact, NULL, 253, 3), int32(Wait), tags(0, 0), End, // 3076 ElectLeadersRequest v2
-    int32(Other), int16(ErrorCode), bytes(Other, Int16, NULL), End, // 3082 ElectLeadersResponse/ReplicaElectionResults/PartitionResult
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 3082, 8), End, // 3086 ElectLeadersResponse/ReplicaElectionResults
-    int32(ThrottleTime), told_array(Other, Int32, NOT_NULL, 3086, 6), End, // 3089 ElectLeadersResponse v0
-    int32(ThrottleTime), int16(ErrorCode), told_array(Other, Int32, NOT_NULL, 3086, 6), End, // 3092 ElectLeadersResponse v1
-    int32(Other), int16(ErrorCode), bytes(Other, Compact, NULL), tags(0, 0), End, // 3096 ElectLeadersResponse/ReplicaElectionResults/PartitionResult
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 3096, 8), tags(0, 0), End, // 3101 ElectLeadersResponse/ReplicaElectionResults
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, NOT_NULL, 3101, 3), tags(0, 0), End, // 3105 ElectLeadersResponse v2
-    bytes(Other, Int16, NOT_NULL), int8(Other), bytes(ConfigValue, Int16, NULL), End, // 3111 IncrementalAlterConfigsRequest/Resources/Configs
-    int8(Other), bytes(Other, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 3111, 5), End, // 3115 IncrementalAlterConfigsRequest/Resources
-    told_array(Other, Int32, NOT_NULL, 3115, 7), int8(Other), End, // 3119 IncrementalAlterConfigsRequest v0
-    bytes(Other, Compact, NOT_NULL), int8(Other), bytes(ConfigValue, Compact, NULL), tags(0, 0), End, // 3122 IncrementalAlterConfigsRequest/Resources/Configs
-    int8(Other), bytes(Other, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 3122, 4), tags(0, 0), End, // 3127 IncrementalAlterConfigsRequest/Resources
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 3127, 4), int8(Other), tags(0, 0), End, // 3132 IncrementalAlterConfigsRequest v1
-    int32(Other), told_array(Other, Compact, NULL, 196, 4), tags(0, 0), End, // 3137 AlterPartitionReassignmentsRequest/Topics/Partitions
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 3137, 6), tags(0, 0), End, // 3141 AlterPartitionReassignmentsRequest/Topics
-    tags(0, 0), int32(Wait), told_array(Other, Compact, NOT_NULL, 3141, 3), tags(0, 0), End, // 3145 AlterPartitionReassignmentsRequest v0
-    tags(0, 0), int32(Wait), int8(Other), told_array(Other, Compact, NOT_NULL, 3141, 3), tags(0, 0), End, // 3150 AlterPartitionReassignmentsRequest v1
-    int32(Other), int16(ErrorCode), bytes(Other, Compact, NULL), tags(0, 0), End, // 3156 AlterPartitionReassignmentsResponse/Responses/Partitions
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 3156, 8), tags(0, 0), End, // 3161 AlterPartitionReassignmentsResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, Compact, NULL), told_array(Other, Compact, NOT_NULL, 3161, 3), tags(0, 0), End, // 3165 AlterPartitionReassignmentsResponse v0
-    tags(0, 0), int32(ThrottleTime), int8(Other), int16(ErrorCode), bytes(Other, Compact, NULL), told_array(Other, Compact, NOT_NULL, 3161, 3), tags(0, 0), End, // 3172 AlterPartitionReassignmentsResponse v1
-    tags(0, 0), int32(Wait), told_array(Other, Compact, NULL, 997, 3), tags(0, 0), End, // 3180 ListPartitionReassignmentsRequest v0
-    int32(Other), told_array(Other, Compact, NOT_NULL, 196, 4), told_array(Other, Compact, NOT_NULL, 196, 4), told_array(Other, Compact, NOT_NULL, 196, 4), tags(0, 0), End, // 3185 ListPartitionReassignmentsResponse/Topics/Partitions
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 3185, 8), tags(0, 0), End, // 3191 ListPartitionReassignmentsResponse/Topics
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, Compact, NULL), told_array(Other, Compact, NOT_NULL, 3191, 3), tags(0, 0), End, // 3195 ListPartitionReassignmentsResponse v0
-    int32(Other), End, // 3202 OffsetDeleteRequest/Topics/Partitions
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 3202, 4), End, // 3204 OffsetDeleteRequest/Topics
-    bytes(GroupId, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 3204, 6), End, // 3207 OffsetDeleteRequest v0
-    int16(ErrorCode), int32(ThrottleTime), told_array(Other, Int32, NOT_NULL, 1290, 6), End, // 3210 OffsetDeleteResponse v0
-    bytes(Other, Int16, NOT_NULL), int8(Other), bytes(Other, Int16, NULL), End, // 3214 DescribeClientQuotasRequest/Components
-    told_array(Other, Int32, NOT_NULL, 3214, 5), int8(Other), End, // 3218 DescribeClientQuotasRequest v0
-    bytes(Other, Compact, NOT_NULL), int8(Other), bytes(Other, Compact, NULL), tags(0, 0), End, // 3221 DescribeClientQuotasRequest/Components
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 3221, 4), int8(Other), tags(0, 0), End, // 3226 DescribeClientQuotasRequest v1
-    bytes(Other, Int16, NOT_NULL), bytes(Other, Int16, NULL), End, // 3231 DescribeClientQuotasResponse/Entries/Entity
-    bytes(Other, Int16, NOT_NULL), int64(Other), End, // 3234 DescribeClientQuotasResponse/Entries/Values
-    told_array(Other, Int32, NOT_NULL, 3231, 4), told_array(Other, Int32, NOT_NULL, 3234, 10), End, // 3237 DescribeClientQuotasResponse/Entries
-    int32(ThrottleTime), int16(ErrorCode), bytes(Other, Int16, NULL), told_array(Other, Int32, NULL, 3237, 8), End, // 3240 DescribeClientQuotasResponse v0
-    bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NULL), tags(0, 0), End, // 3245 DescribeClientQuotasResponse/Entries/Entity
-    bytes(Other, Compact, NOT_NULL), int64(Other), tags(0, 0), End, // 3249 DescribeClientQuotasResponse/Entries/Values
-    told_array(Other, Compact, NOT_NULL, 3245, 3), told_array(Other, Compact, NOT_NULL, 3249, 10), tags(0, 0), End, // 3253 DescribeClientQuotasResponse/Entries
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, Compact, NULL), told_array(Other, Compact, NULL, 3253, 3), tags(0, 0), End, // 3257 DescribeClientQuotasResponse v1
-    bytes(Other, Int16, NOT_NULL), int64(Other), int8(Other), End, // 3264 AlterClientQuotasRequest/Entries/Ops
-    told_array(Other, Int32, NOT_NULL, 3231, 4), told_array(Other, Int32, NOT_NULL, 3264, 11), End, // 3268 AlterClientQuotasRequest/Entries
-    told_array(Other, Int32, NOT_NULL, 3268, 8), int8(Other), End, // 3271 AlterClientQuotasRequest v0
-    bytes(Other, Compact, NOT_NULL), int64(Other), int8(Other), tags(0, 0), End, // 3274 AlterClientQuotasRequest/Entries/Ops
-    told_array(Other, Compact, NOT_NULL, 3245, 3), told_array(Other, Compact, NOT_NULL, 3274, 11), tags(0, 0), End, // 3279 AlterClientQuotasRequest/Entries
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 3279, 3), int8(Other), tags(0, 0), End, // 3283 AlterClientQuotasRequest v1
-    int16(ErrorCode), bytes(Other, Int16, NULL), told_array(Other, Int32, NOT_NULL, 3231, 4), End, // 3288 AlterClientQuotasResponse/Entries
-    int32(ThrottleTime), told_array(Other, Int32, NOT_NULL, 3288, 8), End, // 3292 AlterClientQuotasResponse v0
-    int16(ErrorCode), bytes(Other, Compact, NULL), told_array(Other, Compact, NOT_NULL, 3245, 3), tags(0, 0), End, // 3295 AlterClientQuotasResponse/Entries
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, NOT_NULL, 3295, 5), tags(0, 0), End, // 3300 AlterClientQuotasResponse v1
-    bytes(Other, Compact, NOT_NULL), tags(0, 0), End, // 3305 DescribeUserScramCredentialsRequest/Users
-    tags(0, 0), told_array(Other, Compact, NULL, 3305, 2), tags(0, 0), End, // 3308 DescribeUserScramCredentialsRequest v0
-    int8(Other), int32(Other), tags(0, 0), End, // 3312 DescribeUserScramCredentialsResponse/Results/CredentialInfos
-    bytes(Other, Compact, NOT_NULL), int16(ErrorCode), bytes(Other, Compact, NULL), told_array(Other, Compact, NOT_NULL, 3312, 6), tags(0, 0), End, // 3316 DescribeUserScramCredentialsResponse/Results
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, Compact, NULL), told_array(Other, Compact, NOT_NULL, 3316, 6), tags(0, 0), End, // 3322 DescribeUserScramCredentialsResponse v0
-    bytes(Other, Compact, NOT_NULL), int8(Other), tags(0, 0), End, // 3329 AlterUserScramCredentialsRequest/Deletions
-    bytes(Other, Compact, NOT_NULL), int8(Other), int32(Other), bytes(Credential, Compact, NOT_NULL), bytes(Credential, Compact, NOT_NULL), tags(0, 0), End, // 3333 AlterUserScramCredentialsRequest/Upsertions
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 3329, 3), told_array(Other, Compact, NOT_NULL, 3333, 9), tags(0, 0), End, // 3340 AlterUserScramCredentialsRequest v0
-    bytes(Other, Compact, NOT_NULL), int16(ErrorCode), bytes(Other, Compact, NULL), tags(0, 0), End, // 3345 AlterUserScramCredentialsResponse/Results
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, NOT_NULL, 3345, 5), tags(0, 0), End, // 3350 AlterUserScramCredentialsResponse v0
-    int32(Other), int32(Other), int32(ReplicaId), int32(Other), int64(Other), tags(0, 0), End, // 3355 VoteRequest/Topics/Partitions
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 3355, 25), tags(0, 0), End, // 3362 VoteRequest/Topics
-    tags(0, 0), bytes(Other, Compact, NULL), told_array(Other, Compact, NOT_NULL, 3362, 3), tags(0, 0), End, // 3366 VoteRequest v0
-    int32(Other), int32(Other), int32(ReplicaId), uuid(Other), uuid(Other), int32(Other), int64(Other), tags(0, 0), End, // 3371 VoteRequest/Topics/Partitions
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 3371, 57), tags(0, 0), End, // 3380 VoteRequest/Topics
-    tags(0, 0), bytes(Other, Compact, NULL), int32(Other), told_array(Other, Compact, NOT_NULL, 3380, 3), tags(0, 0), End, // 3384 VoteRequest v1
-    int32(Other), int32(Other), int32(ReplicaId), uuid(Other), uuid(Other), int32(Other), int64(Other), int8(Other), tags(0, 0), End, // 3390 VoteRequest/Topics/Partitions
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 3390, 58), tags(0, 0), End, // 3400 VoteRequest/Topics
-    tags(0, 0), bytes(Other, Compact, NULL), int32(Other), told_array(Other, Compact, NOT_NULL, 3400, 3), tags(0, 0), End, // 3404 VoteRequest v2
-    int32(Other), int16(ErrorCode), int32(Other), int32(Other), int8(Other), tags(0, 0), End, // 3410 VoteResponse/Topics/Partitions
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 3410, 16), tags(0, 0), End, // 3417 VoteResponse/Topics
-    tags(0, 0), int16(ErrorCode), told_array(Other, Compact, NOT_NULL, 3417, 3), tags(0, 0), End, // 3421 VoteResponse v0
-    int32(Other), bytes(Other, Compact, NOT_NULL), uint16(Other), tags(0, 0), End, // 3426 VoteResponse/NodeEndpoints
-    told_array(Other, Compact, NOT_NULL, 3426, 8), End, // 3431 VoteResponse, tag 0
-    tags(0, 0), int16(ErrorCode), told_array(Other, Compact, NOT_NULL, 3417, 3), tags(17, 1), End, // 3433 VoteResponse v1
-    int32(Other), int32(Other), int32(Other), End, // 3438 BeginQuorumEpochRequest/Topics/Partitions
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 3438, 12), End, // 3442 BeginQuorumEpochRequest/Topics
-    bytes(Other, Int16, NULL), told_array(Other, Int32, NOT_NULL, 3442, 6), End, // 3445 BeginQuorumEpochRequest v0
-    int32(Other), uuid(Other), int32(Other), int32(Other), tags(0, 0), End, // 3448 BeginQuorumEpochRequest/Topics/Partitions
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 3448, 29), tags(0, 0), End, // 3454 BeginQuorumEpochRequest/Topics
-    bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), uint16(Other), tags(0, 0), End, // 3458 BeginQuorumEpochRequest/LeaderEndpoints
-    tags(0, 0), bytes(Other, Compact, NULL), int32(Other), told_array(Other, Compact, NOT_NULL, 3454, 3), told_array(Other, Compact, NOT_NULL, 3458, 5), tags(0, 0), End, // 3463 BeginQuorumEpochRequest v1
-    int32(Other), int16(ErrorCode), int32(Other), int32(Other), End, // 3470 BeginQuorumEpochResponse/Topics/Partitions
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 3470, 14), End, // 3475 BeginQuorumEpochResponse/Topics
-    int16(ErrorCode), told_array(Other, Int32, NOT_NULL, 3475, 6), End, // 3478 BeginQuorumEpochResponse v0
-    int32(Other), int16(ErrorCode), int32(Other), int32(Other), tags(0, 0), End, // 3481 BeginQuorumEpochResponse/Topics/Partitions
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 3481, 15), tags(0, 0), End, // 3487 BeginQuorumEpochResponse/Topics
-    tags(0, 0), int16(ErrorCode), told_array(Other, Compact, NOT_NULL, 3487, 3), tags(17, 1), End, // 3491 BeginQuorumEpochResponse v1
-    int32(Other), int32(Other), int32(Other), told_array(Other, Int32, NOT_NULL, 196, 4), End, // 3496 EndQuorumEpochRequest/Topics/Partitions
-    bytes(TopicName, Int16, NOT_NULL), told_array(Other, Int32, NOT_NULL, 3496, 16), End, // 3501 EndQuorumEpochRequest/Topics
-    bytes(Other, Int16, NULL), told_array(Other, Int32, NOT_NULL, 3501, 6), End, // 3504 EndQuorumEpochRequest v0
-    int32(Other), uuid(Other), tags(0, 0), End, // 3507 EndQuorumEpochRequest/Topics/Partitions/PreferredCandidates
-    int32(Other), int32(Other), int32(Other), told_array(Other, Compact, NOT_NULL, 3507, 21), tags(0, 0), End, // 3511 EndQuorumEpochRequest/Topics/Partitions
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 3511, 14), tags(0, 0), End, // 3517 EndQuorumEpochRequest/Topics
-    tags(0, 0), bytes(Other, Compact, NULL), told_array(Other, Compact, NOT_NULL, 3517, 3), told_array(Other, Compact, NOT_NULL, 3458, 5), tags(0, 0), End, // 3521 EndQuorumEpochRequest v1
-    int32(Other), tags(0, 0), End, // 3527 DescribeQuorumRequest/Topics/Partitions
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 3527, 5), tags(0, 0), End, // 3530 DescribeQuorumRequest/Topics
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 3530, 3), tags(0, 0), End, // 3534 DescribeQuorumRequest v0
-    int32(Other), int64(Other), tags(0, 0), End, // 3538 DescribeQuorumResponse/Topics/Partitions/CurrentVoters
-    int32(Other), int16(ErrorCode), int32(Other), int32(Other), int64(Other), told_array(Other, Compact, NOT_NULL, 3538, 13), told_array(Other, Compact, NOT_NULL, 3538, 13), tags(0, 0), End, // 3542 DescribeQuorumResponse/Topics/Partitions
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 3542, 25), tags(0, 0), End, // 3551 DescribeQuorumResponse/Topics
-    tags(0, 0), int16(ErrorCode), told_array(Other, Compact, NOT_NULL, 3551, 3), tags(0, 0), End, // 3555 DescribeQuorumResponse v0
-    int32(Other), int64(Other), int64(Other), int64(Other), tags(0, 0), End, // 3560 DescribeQuorumResponse/Topics/Partitions/CurrentVoters
-    int32(Other), int16(ErrorCode), int32(Other), int32(Other), int64(Other), told_array(Other, Compact, NOT_NULL, 3560, 29), told_array(Other, Compact, NOT_NULL, 3560, 29), tags(0, 0), End, // 3566 DescribeQuorumResponse/Topics/Partitions
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 3566, 25), tags(0, 0), End, // 3575 DescribeQuorumResponse/Topics
-    tags(0, 0), int16(ErrorCode), told_array(Other, Compact, NOT_NULL, 3575, 3), tags(0, 0), End, // 3579 DescribeQuorumResponse v1
-    int32(Other), uuid(Other), int64(Other), int64(Other), int64(Other), tags(0, 0), End, // 3584 DescribeQuorumResponse/Topics/Partitions/CurrentVoters
-    int32(Other), int16(ErrorCode), bytes(Other, Compact, NULL), int32(Other), int32(Other), int64(Other), told_array(Other, Compact, NOT_NULL, 3584, 45), told_array(Other, Compact, NOT_NULL, 3584, 45), tags(0, 0), End, // 3591 DescribeQuorumResponse/Topics/Partitions
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 3591, 26), tags(0, 0), End, // 3601 DescribeQuorumResponse/Topics
-    int32(Other), told_array(Other, Compact, NOT_NULL, 3458, 5), tags(0, 0), End, // 3605 DescribeQuorumResponse/Nodes
-    tags(0, 0), int16(ErrorCode), bytes(Other, Compact, NULL), told_array(Other, Compact, NOT_NULL, 3601, 3), told_array(Other, Compact, NOT_NULL, 3605, 6), tags(0, 0), End, // 3609 DescribeQuorumResponse v2
-    int32(Other), int32(Other), told_array(Other, Compact, NOT_NULL, 196, 4), int32(Other), tags(0, 0), End, // 3616 AlterPartitionRequest/Topics/Partitions
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 3616, 14), tags(0, 0), End, // 3622 AlterPartitionRequest/Topics
-    tags(0, 0), int32(Other), int64(Other), told_array(Other, Compact, NOT_NULL, 3622, 3), tags(0, 0), End, // 3626 AlterPartitionRequest v0
-    int32(Other), int32(Other), told_array(Other, Compact, NOT_NULL, 196, 4), int8(Other), int32(Other), tags(0, 0), End, // 3632 AlterPartitionRequest/Topics/Partitions
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 3632, 15), tags(0, 0), End, // 3639 AlterPartitionRequest/Topics
-    tags(0, 0), int32(Other), int64(Other), told_array(Other, Compact, NOT_NULL, 3639, 3), tags(0, 0), End, // 3643 AlterPartitionRequest v1
-    uuid(TopicId), told_array(Other, Compact, NOT_NULL, 3632, 15), tags(0, 0), End, // 3649 AlterPartitionRequest/Topics
-    tags(0, 0), int32(Other), int64(Other), told_array(Other, Compact, NOT_NULL, 3649, 18), tags(0, 0), End, // 3653 AlterPartitionRequest v2
-    int32(Other), int64(Other), tags(0, 0), End, // 3659 AlterPartitionRequest/Topics/Partitions/NewIsrWithEpochs
-    int32(Other), int32(Other), told_array(Other, Compact, NOT_NULL, 3659, 13), int8(Other), int32(Other), tags(0, 0), End, // 3663 AlterPartitionRequest/Topics/Partitions
-    uuid(TopicId), told_array(Other, Compact, NOT_NULL, 3663, 15), tags(0, 0), End, // 3670 AlterPartitionRequest/Topics
-    tags(0, 0), int32(Other), int64(Other), told_array(Other, Compact, NOT_NULL, 3670, 18), tags(0, 0), End, // 3674 AlterPartitionRequest v3
-    int32(Other), int16(ErrorCode), int32(Other), int32(Other), told_array(Other, Compact, NOT_NULL, 196, 4), int32(Other), tags(0, 0), End, // 3680 AlterPartitionResponse/Topics/Partitions
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 3680, 20), tags(0, 0), End, // 3688 AlterPartitionResponse/Topics
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, NOT_NULL, 3688, 3), tags(0, 0), End, // 3692 AlterPartitionResponse v0
-    int32(Other), int16(ErrorCode), int32(Other), int32(Other), told_array(Other, Compact, NOT_NULL, 196, 4), int8(Other), int32(Other), tags(0, 0), End, // 3698 AlterPartitionResponse/Topics/Partitions
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 3698, 21), tags(0, 0), End, // 3707 AlterPartitionResponse/Topics
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, NOT_NULL, 3707, 3), tags(0, 0), End, // 3711 AlterPartitionResponse v1
-    uuid(TopicId), told_array(Other, Compact, NOT_NULL, 3698, 21), tags(0, 0), End, // 3717 AlterPartitionResponse/Topics
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, NOT_NULL, 3717, 18), tags(0, 0), End, // 3721 AlterPartitionResponse v2
-    bytes(Other, Compact, NOT_NULL), int16(Other), int8(Other), tags(0, 0), End, // 3727 UpdateFeaturesRequest/FeatureUpdates
-    tags(0, 0), int32(Wait), told_array(Other, Compact, NOT_NULL, 3727, 5), tags(0, 0), End, // 3732 UpdateFeaturesRequest v0
-    bytes(Other, Compact, NOT_NULL), int16(Other), int8(Other), tags(0, 0), End, // 3737 UpdateFeaturesRequest/FeatureUpdates
-    tags(0, 0), int32(Wait), told_array(Other, Compact, NOT_NULL, 3737, 5), int8(Other), tags(0, 0), End, // 3742 UpdateFeaturesRequest v1
-    bytes(Other, Compact, NOT_NULL), int16(ErrorCode), bytes(Other, Compact, NULL), tags(0, 0), End, // 3748 UpdateFeaturesResponse/Results
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, Compact, NULL), told_array(Other, Compact, NOT_NULL, 3748, 5), tags(0, 0), End, // 3753 UpdateFeaturesResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, Compact, NULL), tags(0, 0), End, // 3760 UpdateFeaturesResponse v2
-    tags(0, 0), bytes(Envelope, Compact, NOT_NULL), bytes(Envelope, Compact, NULL), bytes(Other, Compact, NOT_NULL), tags(0, 0), End, // 3766 EnvelopeRequest v0
-    tags(0, 0), bytes(Envelope, Compact, NULL), int16(ErrorCode), tags(0, 0), End, // 3772 EnvelopeResponse v0
-    int32(Other), int32(Other), told_struct(438), int64(Other), tags(0, 0), End, // 3777 FetchSnapshotRequest/Topics/Partitions
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 3777, 30), tags(0, 0), End, // 3783 FetchSnapshotRequest/Topics
-    tags(0, 0), int32(ReplicaId), int32(Other), told_array(Other, Compact, NOT_NULL, 3783, 3), tags(2, 1), End, // 3787 FetchSnapshotRequest v0
-    int32(Other), int32(Other), told_struct(438), int64(Other), tags(5, 1), End, // 3793 FetchSnapshotRequest/Topics/Partitions
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 3793, 30), tags(0, 0), End, // 3799 FetchSnapshotRequest/Topics
-    tags(0, 0), int32(ReplicaId), int32(Other), told_array(Other, Compact, NOT_NULL, 3799, 3), tags(2, 1), End, // 3803 FetchSnapshotRequest v1
-    int32(Other), int16(ErrorCode), told_struct(438), int64(Other), int64(Other), skipped(Records, Compact, NOT_NULL), tags(0, 1), End, // 3809 FetchSnapshotResponse/Topics/Partitions
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 3809, 37), tags(0, 0), End, // 3817 FetchSnapshotResponse/Topics
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, NOT_NULL, 3817, 3), tags(0, 0), End, // 3821 FetchSnapshotResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, NOT_NULL, 3817, 3), tags(17, 1), End, // 3827 FetchSnapshotResponse v1
-    tags(0, 0), int8(Other), tags(0, 0), End, // 3833 DescribeClusterRequest v0
-    tags(0, 0), int8(Other), int8(Other), tags(0, 0), End, // 3837 DescribeClusterRequest v1
-    tags(0, 0), int8(Other), int8(Other), int8(Other), tags(0, 0), End, // 3842 DescribeClusterRequest v2
-    int32(NodeId), bytes(Host, Compact, NOT_NULL), int32(Port), bytes(Other, Compact, NULL), tags(0, 0), End, // 3848 DescribeClusterResponse/Brokers
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, Compact, NULL), bytes(Other, Compact, NOT_NULL), int32(Other), told_array(Other, Compact, NOT_NULL, 3848, 11), int32(Other), tags(0, 0), End, // 3854 DescribeClusterResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, Compact, NULL), int8(Other), bytes(Other, Compact, NOT_NULL), int32(Other), told_array(Other, Compact, NOT_NULL, 3848, 11), int32(Other), tags(0, 0), End, // 3864 DescribeClusterResponse v1
-    int32(NodeId), bytes(Host, Compact, NOT_NULL), int32(Port), bytes(Other, Compact, NULL), int8(Other), tags(0, 0), End, // 3875 DescribeClusterResponse/Brokers
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, Compact, NULL), int8(Other), bytes(Other, Compact, NOT_NULL), int32(Other), told_array(Other, Compact, NOT_NULL, 3875, 12), int32(Other), tags(0, 0), End, // 3882 DescribeClusterResponse v2
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 997, 3), tags(0, 0), End, // 3893 DescribeProducersRequest v0
-    int64(Other), int32(Other), int32(Other), int64(Other), int32(Other), int64(Other), tags(0, 0), End, // 3897 DescribeProducersResponse/Topics/Partitions/ActiveProducers
-    int32(Other), int16(ErrorCode), bytes(Other, Compact, NULL), told_array(Other, Compact, NOT_NULL, 3897, 37), tags(0, 0), End, // 3905 DescribeProducersResponse/Topics/Partitions
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 3905, 9), tags(0, 0), End, // 3911 DescribeProducersResponse/Topics
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, NOT_NULL, 3911, 3), tags(0, 0), End, // 3915 DescribeProducersResponse v0
-    bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), uint16(Other), int16(Other), tags(0, 0), End, // 3920 BrokerRegistrationRequest/Listeners
-    bytes(Other, Compact, NOT_NULL), int16(Other), int16(Other), tags(0, 0), End, // 3926 BrokerRegistrationRequest/Features
-    tags(0, 0), int32(Other), bytes(Other, Compact, NOT_NULL), uuid(Other), told_array(Other, Compact, NOT_NULL, 3920, 7), told_array(Other, Compact, NOT_NULL, 3926, 6), bytes(Other, Compact, NULL), tags(0, 0), End, // 3931 BrokerRegistrationRequest v0
-    tags(0, 0), int32(Other), bytes(Other, Compact, NOT_NULL), uuid(Other), told_array(Other, Compact, NOT_NULL, 3920, 7), told_array(Other, Compact, NOT_NULL, 3926, 6), bytes(Other, Compact, NULL), int8(Other), tags(0, 0), End, // 3940 BrokerRegistrationRequest v1
-    uuid(Other), End, // 3950 BrokerRegistrationRequest/LogDirs
-    tags(0, 0), int32(Other), bytes(Other, Compact, NOT_NULL), uuid(Other), told_array(Other, Compact, NOT_NULL, 3920, 7), told_array(Other, Compact, NOT_NULL, 3926, 6), bytes(Other, Compact, NULL), int8(Other), told_array(Other, Compact, NOT_NULL, 3950, 16), tags(0, 0), End, // 3952 BrokerRegistrationRequest v2
-    tags(0, 0), int32(Other), bytes(Other, Compact, NOT_NULL), uuid(Other), told_array(Other, Compact, NOT_NULL, 3920, 7), told_array(Other, Compact, NOT_NULL, 3926, 6), bytes(Other, Compact, NULL), int8(Other), told_array(Other, Compact, NOT_NULL, 3950, 16), int64(Other), tags(0, 0), End, // 3963 BrokerRegistrationRequest v3
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), int64(Other), tags(0, 0), End, // 3975 BrokerRegistrationResponse v0
-    tags(0, 0), int32(Other), int64(Other), int64(Other), int8(Other), int8(Other), tags(0, 0), End, // 3981 BrokerHeartbeatRequest v0
-    told_array(Other, Compact, NOT_NULL, 3950, 16), End, // 3989 BrokerHeartbeatRequest, tag 0
-    tags(0, 0), int32(Other), int64(Other), int64(Other), int8(Other), int8(Other), tags(18, 1), End, // 3991 BrokerHeartbeatRequest v1
-    told_array(Other, Compact, NULL, 3950, 16), End, // 3999 BrokerHeartbeatRequest, tag 1
-    tags(0, 0), int32(Other), int64(Other), int64(Other), int8(Other), int8(Other), tags(19, 2), End, // 4001 BrokerHeartbeatRequest v2
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), int8(Other), int8(Other), int8(Other), tags(0, 0), End, // 4009 BrokerHeartbeatResponse v0
-    tags(0, 0), int32(Other), tags(0, 0), End, // 4017 UnregisterBrokerRequest v0
-    bytes(TransactionalId, Compact, NOT_NULL), End, // 4021 DescribeTransactionsRequest/TransactionalIds
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 4021, 1), tags(0, 0), End, // 4023 DescribeTransactionsRequest v0
-    int16(ErrorCode), bytes(TransactionalId, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), int32(Other), int64(Other), int64(Other), int16(Other), told_array(Other, Compact, NOT_NULL, 253, 3), tags(0, 0), End, // 4027 DescribeTransactionsResponse/TransactionStates
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, NOT_NULL, 4027, 28), tags(0, 0), End, // 4037 DescribeTransactionsResponse v0
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 1449, 1), told_array(Other, Compact, NOT_NULL, 539, 8), tags(0, 0), End, // 4042 ListTransactionsRequest v0
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 1449, 1), told_array(Other, Compact, NOT_NULL, 539, 8), int64(Other), tags(0, 0), End, // 4047 ListTransactionsRequest v1
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 1449, 1), told_array(Other, Compact, NOT_NULL, 539, 8), int64(Other), bytes(Other, Compact, NULL), tags(0, 0), End, // 4053 ListTransactionsRequest v2
-    bytes(TransactionalId, Compact, NOT_NULL), int64(Other), bytes(Other, Compact, NOT_NULL), tags(0, 0), End, // 4060 ListTransactionsResponse/TransactionStates
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, NOT_NULL, 1449, 1), told_array(Other, Compact, NOT_NULL, 4060, 11), tags(0, 0), End, // 4065 ListTransactionsResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), int64(Other), int32(Other), tags(0, 0), End, // 4072 AllocateProducerIdsResponse v0
-    tags(0, 0), bytes(GroupId, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), int32(Other), bytes(Other, Compact, NULL), bytes(Other, Compact, NULL), int32(Other), told_array(Other, Compact, NULL, 2042, 1), bytes(Other, Compact, NULL), told_array(Other, Compact, NULL, 276, 18), tags(0, 0), End, // 4079 ConsumerGroupHeartbeatRequest v0
-    tags(0, 0), bytes(GroupId, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), int32(Other), bytes(Other, Compact, NULL), bytes(Other, Compact, NULL), int32(Other), told_array(Other, Compact, NULL, 2042, 1), bytes(Other, Compact, NULL), bytes(Other, Compact, NULL), told_array(Other, Compact, NULL, 276, 18), tags(0, 0), End, // 4091 ConsumerGroupHeartbeatRequest v1
-    told_array(Other, Compact, NOT_NULL, 276, 18), tags(0, 0), End, // 4104 ConsumerGroupHeartbeatResponse/Assignment
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, Compact, NULL), bytes(Other, Compact, NULL), int32(Other), int32(Other), told_nullable_struct(4104), tags(0, 0), End, // 4107 ConsumerGroupHeartbeatResponse v0
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 1742, 1), int8(Other), tags(0, 0), End, // 4117 ConsumerGroupDescribeRequest v0
-    uuid(TopicId), bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 196, 4), tags(0, 0), End, // 4122 ConsumerGroupDescribeResponse/Groups/Members/Assignment/TopicPartitions
-    told_array(Other, Compact, NOT_NULL, 4122, 19), tags(0, 0), End, // 4127 ConsumerGroupDescribeResponse/Groups/Members/Assignment
-    bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NULL), bytes(Other, Compact, NULL), int32(Other), bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 2042, 1), bytes(Other, Compact, NULL), told_struct(4127), told_struct(4127), tags(0, 0), End, // 4130 ConsumerGroupDescribeResponse/Groups/Members
-    int16(ErrorCode), bytes(Other, Compact, NULL), bytes(GroupId, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), int32(Other), int32(Other), bytes(Other, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 4130, 16), int32(Other), tags(0, 0), End, // 4142 ConsumerGroupDescribeResponse/Groups
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, NOT_NULL, 4142, 20), tags(0, 0), End, // 4153 ConsumerGroupDescribeResponse v0
-    bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NULL), bytes(Other, Compact, NULL), int32(Other), bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 2042, 1), bytes(Other, Compact, NULL), told_struct(4127), told_struct(4127), int8(Other), tags(0, 0), End, // 4158 ConsumerGroupDescribeResponse/Groups/Members
-    int16(ErrorCode), bytes(Other, Compact, NULL), bytes(GroupId, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), int32(Other), int32(Other), bytes(Other, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 4158, 17), int32(Other), tags(0, 0), End, // 4171 ConsumerGroupDescribeResponse/Groups
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, NOT_NULL, 4171, 20), tags(0, 0), End, // 4182 ConsumerGroupDescribeResponse v1
-    tags(0, 0), int32(Other), uuid(Other), int8(Other), told_array(Other, Compact, NOT_NULL, 3920, 7), told_array(Other, Compact, NOT_NULL, 3926, 6), tags(0, 0), End, // 4187 ControllerRegistrationRequest v0
-    tags(0, 0), uuid(Other), tags(0, 0), End, // 4195 GetTelemetrySubscriptionsRequest v0
-    int8(Other), End, // 4199 GetTelemetrySubscriptionsResponse/AcceptedCompressionTypes
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), uuid(Other), int32(Other), told_array(Other, Compact, NOT_NULL, 4199, 1), int32(Other), int32(Other), int8(Other), told_array(Other, Compact, NOT_NULL, 1449, 1), tags(0, 0), End, // 4201 GetTelemetrySubscriptionsResponse v0
-    tags(0, 0), uuid(Other), int32(Other), int8(Other), int8(Other), bytes(Telemetry, Compact, NOT_NULL), tags(0, 0), End, // 4213 PushTelemetryRequest v0
-    uuid(TopicId), told_array(Other, Compact, NOT_NULL, 3527, 5), tags(0, 0), End, // 4221 AssignReplicasToDirsRequest/Directories/Topics
-    uuid(Other), told_array(Other, Compact, NOT_NULL, 4221, 18), tags(0, 0), End, // 4225 AssignReplicasToDirsRequest/Directories
-    tags(0, 0), int32(Other), int64(Other), told_array(Other, Compact, NOT_NULL, 4225, 18), tags(0, 0), End, // 4229 AssignReplicasToDirsRequest v0
-    uuid(Other), told_array(Other, Compact, NOT_NULL, 1307, 18), tags(0, 0), End, // 4235 AssignReplicasToDirsResponse/Directories
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, NOT_NULL, 4235, 18), tags(0, 0), End, // 4239 AssignReplicasToDirsResponse v0
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 4199, 1), tags(0, 0), End, // 4245 ListConfigResourcesRequest v1
-    bytes(Other, Compact, NOT_NULL), tags(0, 0), End, // 4249 ListConfigResourcesResponse/ConfigResources
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, NOT_NULL, 4249, 2), tags(0, 0), End, // 4252 ListConfigResourcesResponse v0
-    bytes(Other, Compact, NOT_NULL), int8(Other), tags(0, 0), End, // 4258 ListConfigResourcesResponse/ConfigResources
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, NOT_NULL, 4258, 3), tags(0, 0), End, // 4262 ListConfigResourcesResponse v1
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 605, 2), int32(Other), told_nullable_struct(1195), tags(0, 0), End, // 4268 DescribeTopicPartitionsRequest v0
-    int16(ErrorCode), int32(Other), int32(Other), int32(Other), told_array(Other, Compact, NOT_NULL, 196, 4), told_array(Other, Compact, NOT_NULL, 196, 4), told_array(Other, Compact, NULL, 196, 4), told_array(Other, Compact, NULL, 196, 4), told_array(Other, Compact, NOT_NULL, 196, 4), tags(0, 0), End, // 4274 DescribeTopicPartitionsResponse/Topics/Partitions
-    int16(ErrorCode), bytes(TopicName, Compact, NULL), uuid(TopicId), int8(Other), told_array(Other, Compact, NOT_NULL, 4274, 20), int32(Other), tags(0, 0), End, // 4285 DescribeTopicPartitionsResponse/Topics
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, NOT_NULL, 4285, 26), told_nullable_struct(1195), tags(0, 0), End, // 4293 DescribeTopicPartitionsResponse v0
-    tags(0, 0), bytes(GroupId, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), int32(Other), bytes(Other, Compact, NULL), told_array(Other, Compact, NULL, 2042, 1), tags(0, 0), End, // 4299 ShareGroupHeartbeatRequest v0
-    bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NULL), int32(Other), bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 2042, 1), told_struct(4127), tags(0, 0), End, // 4307 ShareGroupDescribeResponse/Groups/Members
-    int16(ErrorCode), bytes(Other, Compact, NULL), bytes(GroupId, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), int32(Other), int32(Other), bytes(Other, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 4307, 12), int32(Other), tags(0, 0), End, // 4316 ShareGroupDescribeResponse/Groups
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, NOT_NULL, 4316, 20), tags(0, 0), End, // 4327 ShareGroupDescribeResponse v0
-    int64(Other), int64(Other), told_array(Other, Compact, NOT_NULL, 4199, 1), tags(0, 0), End, // 4332 ShareFetchRequest/Topics/Partitions/AcknowledgementBatches
-    int32(Other), int32(Other), told_array(Other, Compact, NOT_NULL, 4332, 18), tags(0, 0), End, // 4337 ShareFetchRequest/Topics/Partitions
-    uuid(TopicId), told_array(Other, Compact, NOT_NULL, 4337, 10), tags(0, 0), End, // 4342 ShareFetchRequest/Topics
-    tags(0, 0), bytes(GroupId, Compact, NULL), bytes(Other, Compact, NULL), int32(Other), int32(Wait), int32(Other), int32(Other), told_array(Other, Compact, NOT_NULL, 4342, 18), told_array(Other, Compact, NOT_NULL, 276, 18), tags(0, 0), End, // 4346 ShareFetchRequest v0
-    int32(Other), told_array(Other, Compact, NOT_NULL, 4332, 18), tags(0, 0), End, // 4357 ShareFetchRequest/Topics/Partitions
-    uuid(TopicId), told_array(Other, Compact, NOT_NULL, 4357, 6), tags(0, 0), End, // 4361 ShareFetchRequest/Topics
-    tags(0, 0), bytes(GroupId, Compact, NULL), bytes(Other, Compact, NULL), int32(Other), int32(Wait), int32(Other), int32(Other), int32(Other), int32(Other), told_array(Other, Compact, NOT_NULL, 4361, 18), told_array(Other, Compact, NOT_NULL, 276, 18), tags(0, 0), End, // 4365 ShareFetchRequest v1
-    tags(0, 0), bytes(GroupId, Compact, NULL), bytes(Other, Compact, NULL), int32(Other), int32(Wait), int32(Other), int32(Other), int32(Other), int32(Other), int8(Other), int8(Other), told_array(Other, Compact, NOT_NULL, 4361, 18), told_array(Other, Compact, NOT_NULL, 276, 18), tags(0, 0), End, // 4378 ShareFetchRequest v2
-    int64(Other), int64(Other), int16(Other), tags(0, 0), End, // 4393 ShareFetchResponse/Responses/Partitions/AcquiredRecords
-    int32(Other), int16(ErrorCode), bytes(Other, Compact, NULL), int16(ErrorCode), bytes(Other, Compact, NULL), told_struct(115), skipped(Records, Compact, NULL), told_array(Other, Compact, NOT_NULL, 4393, 19), tags(0, 0), End, // 4398 ShareFetchResponse/Responses/Partitions
-    uuid(TopicId), told_array(Other, Compact, NOT_NULL, 4398, 22), tags(0, 0), End, // 4408 ShareFetchResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, Compact, NULL), told_array(Other, Compact, NOT_NULL, 4408, 18), told_array(Other, Compact, NOT_NULL, 134, 11), tags(0, 0), End, // 4412 ShareFetchResponse v0
-    int32(Other), int16(ErrorCode), bytes(Other, Compact, NULL), int16(ErrorCode), bytes(Other, Compact, NULL), told_struct(115), skipped(Records, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 4393, 19), tags(0, 0), End, // 4420 ShareFetchResponse/Responses/Partitions
-    uuid(TopicId), told_array(Other, Compact, NOT_NULL, 4420, 22), tags(0, 0), End, // 4430 ShareFetchResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, Compact, NULL), int32(Other), told_array(Other, Compact, NOT_NULL, 4430, 18), told_array(Other, Compact, NOT_NULL, 134, 11), tags(0, 0), End, // 4434 ShareFetchResponse v1
-    tags(0, 0), bytes(GroupId, Compact, NULL), bytes(Other, Compact, NULL), int32(Other), told_array(Other, Compact, NOT_NULL, 4361, 18), tags(0, 0), End, // 4443 ShareAcknowledgeRequest v0
-    tags(0, 0), bytes(GroupId, Compact, NULL), bytes(Other, Compact, NULL), int32(Other), int8(Other), told_array(Other, Compact, NOT_NULL, 4361, 18), tags(0, 0), End, // 4450 ShareAcknowledgeRequest v2
-    int32(Other), int16(ErrorCode), bytes(Other, Compact, NULL), told_struct(115), tags(0, 0), End, // 4458 ShareAcknowledgeResponse/Responses/Partitions
-    uuid(TopicId), told_array(Other, Compact, NOT_NULL, 4458, 17), tags(0, 0), End, // 4464 ShareAcknowledgeResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, Compact, NULL), told_array(Other, Compact, NOT_NULL, 4464, 18), told_array(Other, Compact, NOT_NULL, 134, 11), tags(0, 0), End, // 4468 ShareAcknowledgeResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, Compact, NULL), int32(Other), told_array(Other, Compact, NOT_NULL, 4464, 18), told_array(Other, Compact, NOT_NULL, 134, 11), tags(0, 0), End, // 4476 ShareAcknowledgeResponse v2
-    tags(0, 0), bytes(Other, Compact, NULL), int32(Wait), int32(Other), uuid(Other), told_array(Other, Compact, NOT_NULL, 3458, 5), tags(0, 0), End, // 4485 AddRaftVoterRequest v0
-    tags(0, 0), bytes(Other, Compact, NULL), int32(Wait), int32(Other), uuid(Other), told_array(Other, Compact, NOT_NULL, 3458, 5), int8(Other), tags(0, 0), End, // 4493 AddRaftVoterRequest v1
-    tags(0, 0), bytes(Other, Compact, NULL), int32(Other), uuid(Other), tags(0, 0), End, // 4502 RemoveRaftVoterRequest v0
-    int16(Other), int16(Other), tags(0, 0), End, // 4508 UpdateRaftVoterRequest/KRaftVersionFeature
-    tags(0, 0), bytes(Other, Compact, NULL), int32(Other), int32(Other), uuid(Other), told_array(Other, Compact, NOT_NULL, 3458, 5), told_struct(4508), tags(0, 0), End, // 4512 UpdateRaftVoterRequest v0
-    int32(Other), int32(Other), bytes(Other, Compact, NOT_NULL), int32(Other), tags(0, 0), End, // 4521 UpdateRaftVoterResponse/CurrentLeader
-    told_struct(4521), End, // 4527 UpdateRaftVoterResponse, tag 0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), tags(21, 1), End, // 4529 UpdateRaftVoterResponse v0
-    int32(Other), int32(Other), int64(Other), tags(0, 0), End, // 4534 InitializeShareGroupStateRequest/Topics/Partitions
-    uuid(TopicId), told_array(Other, Compact, NOT_NULL, 4534, 17), tags(0, 0), End, // 4539 InitializeShareGroupStateRequest/Topics
-    tags(0, 0), bytes(GroupId, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 4539, 18), tags(0, 0), End, // 4543 InitializeShareGroupStateRequest v0
-    int32(Other), int16(ErrorCode), bytes(Other, Compact, NULL), tags(0, 0), End, // 4548 InitializeShareGroupStateResponse/Results/Partitions
-    uuid(TopicId), told_array(Other, Compact, NOT_NULL, 4548, 8), tags(0, 0), End, // 4553 InitializeShareGroupStateResponse/Results
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 4553, 18), tags(0, 0), End, // 4557 InitializeShareGroupStateResponse v0
-    int32(Other), int32(Other), tags(0, 0), End, // 4561 ReadShareGroupStateRequest/Topics/Partitions
-    uuid(TopicId), told_array(Other, Compact, NOT_NULL, 4561, 9), tags(0, 0), End, // 4565 ReadShareGroupStateRequest/Topics
-    tags(0, 0), bytes(GroupId, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 4565, 18), tags(0, 0), End, // 4569 ReadShareGroupStateRequest v0
-    int64(Other), int64(Other), int8(Other), int16(Other), tags(0, 0), End, // 4574 ReadShareGroupStateResponse/Results/Partitions/StateBatches
-    int32(Other), int16(ErrorCode), bytes(Other, Compact, NULL), int32(Other), int64(Other), told_array(Other, Compact, NOT_NULL, 4574, 20), tags(0, 0), End, // 4580 ReadShareGroupStateResponse/Results/Partitions
-    uuid(TopicId), told_array(Other, Compact, NOT_NULL, 4580, 21), tags(0, 0), End, // 4588 ReadShareGroupStateResponse/Results
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 4588, 18), tags(0, 0), End, // 4592 ReadShareGroupStateResponse v0
-    int32(Other), int32(Other), int32(Other), int64(Other), told_array(Other, Compact, NOT_NULL, 4574, 20), tags(0, 0), End, // 4596 WriteShareGroupStateRequest/Topics/Partitions
-    uuid(TopicId), told_array(Other, Compact, NOT_NULL, 4596, 22), tags(0, 0), End, // 4603 WriteShareGroupStateRequest/Topics
-    tags(0, 0), bytes(GroupId, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 4603, 18), tags(0, 0), End, // 4607 WriteShareGroupStateRequest v0
-    int32(Other), int32(Other), int32(Other), int64(Other), int32(Other), told_array(Other, Compact, NOT_NULL, 4574, 20), tags(0, 0), End, // 4612 WriteShareGroupStateRequest/Topics/Partitions
-    uuid(TopicId), told_array(Other, Compact, NOT_NULL, 4612, 26), tags(0, 0), End, // 4620 WriteShareGroupStateRequest/Topics
-    tags(0, 0), bytes(GroupId, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 4620, 18), tags(0, 0), End, // 4624 WriteShareGroupStateRequest v1
-    int32(Other), tags(0, 0), End, // 4629 DeleteShareGroupStateRequest/Topics/Partitions
-    uuid(TopicId), told_array(Other, Compact, NOT_NULL, 4629, 5), tags(0, 0), End, // 4632 DeleteShareGroupStateRequest/Topics
-    tags(0, 0), bytes(GroupId, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 4632, 18), tags(0, 0), End, // 4636 DeleteShareGroupStateRequest v0
-    int32(Other), int16(ErrorCode), bytes(Other, Compact, NULL), int32(Other), int32(Other), int64(Other), tags(0, 0), End, // 4641 ReadShareGroupStateSummaryResponse/Results/Partitions
-    uuid(TopicId), told_array(Other, Compact, NOT_NULL, 4641, 24), tags(0, 0), End, // 4649 ReadShareGroupStateSummaryResponse/Results
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 4649, 18), tags(0, 0), End, // 4653 ReadShareGroupStateSummaryResponse v0
-    int32(Other), int16(ErrorCode), bytes(Other, Compact, NULL), int32(Other), int32(Other), int64(Other), int32(Other), tags(0, 0), End, // 4657 ReadShareGroupStateSummaryResponse/Results/Partitions
-    uuid(TopicId), told_array(Other, Compact, NOT_NULL, 4657, 28), tags(0, 0), End, // 4666 ReadShareGroupStateSummaryResponse/Results
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 4666, 18), tags(0, 0), End, // 4670 ReadShareGroupStateSummaryResponse v1
-    bytes(Other, Compact, NOT_NULL), bytes(ConfigValue, Compact, NOT_NULL), tags(0, 0), End, // 4674 StreamsGroupHeartbeatRequest/Topology/Subtopologies/StateChangelogTopics/TopicConfigs
-    bytes(TopicName, Compact, NOT_NULL), int32(Other), int16(Other), told_array(Other, Compact, NOT_NULL, 4674, 3), tags(0, 0), End, // 4678 StreamsGroupHeartbeatRequest/Topology/Subtopologies/StateChangelogTopics
-    int16(Other), End, // 4684 StreamsGroupHeartbeatRequest/Topology/Subtopologies/CopartitionGroups/SourceTopics
-    told_array(Other, Compact, NOT_NULL, 4684, 2), told_array(Other, Compact, NOT_NULL, 4684, 2), told_array(Other, Compact, NOT_NULL, 4684, 2), tags(0, 0), End, // 4686 StreamsGroupHeartbeatRequest/Topology/Subtopologies/CopartitionGroups
-    bytes(Other, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 2042, 1), told_array(Other, Compact, NOT_NULL, 1449, 1), told_array(Other, Compact, NOT_NULL, 4678, 9), told_array(Other, Compact, NOT_NULL, 2042, 1), told_array(Other, Compact, NOT_NULL, 4678, 9), told_array(Other, Compact, NOT_NULL, 4686, 4), tags(0, 0), End, // 4691 StreamsGroupHeartbeatRequest/Topology/Subtopologies
-    int32(Other), told_array(Other, Compact, NOT_NULL, 4691, 8), tags(0, 0), End, // 4700 StreamsGroupHeartbeatRequest/Topology
-    bytes(Other, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 196, 4), tags(0, 0), End, // 4704 StreamsGroupHeartbeatRequest/ActiveTasks
-    bytes(Other, Compact, NOT_NULL), uint16(Other), tags(0, 0), End, // 4708 StreamsGroupHeartbeatRequest/UserEndpoint
-    bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), tags(0, 0), End, // 4712 StreamsGroupHeartbeatRequest/ClientTags
-    bytes(Other, Compact, NOT_NULL), int32(Other), int64(Other), tags(0, 0), End, // 4716 StreamsGroupHeartbeatRequest/TaskOffsets
-    tags(0, 0), bytes(GroupId, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), int32(Other), int32(Other), bytes(Other, Compact, NULL), bytes(Other, Compact, NULL), int32(Other), told_nullable_struct(4700), told_array(Other, Compact, NULL, 4704, 3), told_array(Other, Compact, NULL, 4704, 3), told_array(Other, Compact, NULL, 4704, 3), bytes(Other, Compact, NULL), told_nullable_struct(4708), told_array(Other, Compact, NULL, 4712, 3), told_array(Other, Compact, NULL, 4716, 14), told_array(Other, Compact, NULL, 4716, 14), int8(Other), tags(0, 0), End, // 4721 StreamsGroupHeartbeatRequest v0
-    int8(Other), bytes(Other, Compact, NOT_NULL), tags(0, 0), End, // 4741 StreamsGroupHeartbeatResponse/Status
-    told_struct(4708), told_array(Other, Compact, NOT_NULL, 253, 3), told_array(Other, Compact, NOT_NULL, 253, 3), tags(0, 0), End, // 4745 StreamsGroupHeartbeatResponse/PartitionsByUserEndpoint
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, Compact, NULL), bytes(Other, Compact, NOT_NULL), int32(Other), int32(Other), int32(Other), int32(Other), told_array(Other, Compact, NULL, 4741, 3), told_array(Other, Compact, NULL, 4704, 3), told_array(Other, Compact, NULL, 4704, 3), told_array(Other, Compact, NULL, 4704, 3), int32(Other), told_array(Other, Compact, NULL, 4745, 7), tags(0, 0), End, // 4750 StreamsGroupHeartbeatResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, Compact, NULL), bytes(Other, Compact, NOT_NULL), int32(Other), int32(Other), int32(Other), int64(Other), told_array(Other, Compact, NULL, 4741, 3), told_array(Other, Compact, NULL, 4704, 3), told_array(Other, Compact, NULL, 4704, 3), told_array(Other, Compact, NULL, 4704, 3), int8(Other), int32(Other), told_array(Other, Compact, NULL, 4745, 7), tags(0, 0), End, // 4767 StreamsGroupHeartbeatResponse v1
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 1742, 1), int8(Other), int8(Other), tags(0, 0), End, // 4785 StreamsGroupDescribeRequest v1
-    bytes(Other, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 2042, 1), told_array(Other, Compact, NOT_NULL, 2042, 1), told_array(Other, Compact, NOT_NULL, 4678, 9), told_array(Other, Compact, NOT_NULL, 4678, 9), tags(0, 0), End, // 4791 StreamsGroupDescribeResponse/Groups/Topology/Subtopologies
-    int32(Other), told_array(Other, Compact, NULL, 4791, 6), tags(0, 0), End, // 4798 StreamsGroupDescribeResponse/Groups/Topology
-    told_array(Other, Compact, NOT_NULL, 4704, 3), told_array(Other, Compact, NOT_NULL, 4704, 3), told_array(Other, Compact, NOT_NULL, 4704, 3), tags(0, 0), End, // 4802 StreamsGroupDescribeResponse/Groups/Members/Assignment
-    bytes(Other, Compact, NOT_NULL), int32(Other), bytes(Other, Compact, NULL), bytes(Other, Compact, NULL), bytes(Other, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), int32(Other), bytes(Other, Compact, NOT_NULL), told_nullable_struct(4708), told_array(Other, Compact, NOT_NULL, 4712, 3), told_array(Other, Compact, NOT_NULL, 4716, 14), told_array(Other, Compact, NOT_NULL, 4716, 14), told_struct(4802), told_struct(4802), int8(Other), tags(0, 0), End, // 4807 StreamsGroupDescribeResponse/Groups/Members
-    int16(ErrorCode), bytes(Other, Compact, NULL), bytes(GroupId, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), int32(Other), int32(Other), told_nullable_struct(4798), told_array(Other, Compact, NOT_NULL, 4807, 28), int32(Other), tags(0, 0), End, // 4824 StreamsGroupDescribeResponse/Groups
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, NOT_NULL, 4824, 20), tags(0, 0), End, // 4835 StreamsGroupDescribeResponse v0
-    bytes(Other, Compact, NOT_NULL), int8(Other), told_array(Other, Compact, NOT_NULL, 2042, 1), bytes(TopicName, Compact, NULL), told_array(Other, Compact, NOT_NULL, 1449, 1), told_array(Other, Compact, NOT_NULL, 1449, 1), tags(0, 0), End, // 4840 StreamsGroupDescribeResponse/Groups/TopologyDescription/Subtopologies/Nodes
-    bytes(Other, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 4840, 7), tags(0, 0), End, // 4848 StreamsGroupDescribeResponse/Groups/TopologyDescription/Subtopologies
-    told_struct(4840), told_struct(4840), tags(0, 0), End, // 4852 StreamsGroupDescribeResponse/Groups/TopologyDescription/GlobalStores
-    told_array(Other, Compact, NOT_NULL, 4848, 3), told_array(Other, Compact, NOT_NULL, 4852, 15), tags(0, 0), End, // 4856 StreamsGroupDescribeResponse/Groups/TopologyDescription
-    int16(ErrorCode), bytes(Other, Compact, NULL), bytes(GroupId, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), int32(Other), int32(Other), told_nullable_struct(4798), told_array(Other, Compact, NOT_NULL, 4807, 28), int32(Other), told_nullable_struct(4856), int8(Other), bytes(Other, Compact, NULL), tags(0, 0), End, // 4860 StreamsGroupDescribeResponse/Groups
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, NOT_NULL, 4860, 23), tags(0, 0), End, // 4874 StreamsGroupDescribeResponse v1
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 196, 4), tags(0, 0), End, // 4879 DescribeShareGroupOffsetsRequest/Groups/Topics
-    bytes(GroupId, Compact, NOT_NULL), told_array(Other, Compact, NULL, 4879, 3), tags(0, 0), End, // 4883 DescribeShareGroupOffsetsRequest/Groups
-    tags(0, 0), told_array(Other, Compact, NOT_NULL, 4883, 3), tags(0, 0), End, // 4887 DescribeShareGroupOffsetsRequest v0
-    int32(Other), int64(Other), int32(Other), int16(ErrorCode), bytes(Other, Compact, NULL), tags(0, 0), End, // 4891 DescribeShareGroupOffsetsResponse/Groups/Topics/Partitions
-    bytes(TopicName, Compact, NOT_NULL), uuid(TopicId), told_array(Other, Compact, NOT_NULL, 4891, 20), tags(0, 0), End, // 4898 DescribeShareGroupOffsetsResponse/Groups/Topics
-    bytes(GroupId, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 4898, 19), int16(ErrorCode), bytes(Other, Compact, NULL), tags(0, 0), End, // 4903 DescribeShareGroupOffsetsResponse/Groups
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, NOT_NULL, 4903, 6), tags(0, 0), End, // 4909 DescribeShareGroupOffsetsResponse v0
-    int32(Other), int64(Other), int32(Other), int64(Other), int16(ErrorCode), bytes(Other, Compact, NULL), tags(0, 0), End, // 4914 DescribeShareGroupOffsetsResponse/Groups/Topics/Partitions
-    bytes(TopicName, Compact, NOT_NULL), uuid(TopicId), told_array(Other, Compact, NOT_NULL, 4914, 28), tags(0, 0), End, // 4922 DescribeShareGroupOffsetsResponse/Groups/Topics
-    bytes(GroupId, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 4922, 19), int16(ErrorCode), bytes(Other, Compact, NULL), tags(0, 0), End, // 4927 DescribeShareGroupOffsetsResponse/Groups
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, NOT_NULL, 4927, 6), tags(0, 0), End, // 4933 DescribeShareGroupOffsetsResponse v1
-    int32(Other), int64(Other), tags(0, 0), End, // 4938 AlterShareGroupOffsetsRequest/Topics/Partitions
-    bytes(TopicName, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 4938, 13), tags(0, 0), End, // 4942 AlterShareGroupOffsetsRequest/Topics
-    tags(0, 0), bytes(GroupId, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 4942, 3), tags(0, 0), End, // 4946 AlterShareGroupOffsetsRequest v0
-    bytes(TopicName, Compact, NOT_NULL), uuid(TopicId), told_array(Other, Compact, NOT_NULL, 3156, 8), tags(0, 0), End, // 4951 AlterShareGroupOffsetsResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, Compact, NULL), told_array(Other, Compact, NOT_NULL, 4951, 19), tags(0, 0), End, // 4956 AlterShareGroupOffsetsResponse v0
-    bytes(TopicName, Compact, NOT_NULL), tags(0, 0), End, // 4963 DeleteShareGroupOffsetsRequest/Topics
-    tags(0, 0), bytes(GroupId, Compact, NOT_NULL), told_array(Other, Compact, NOT_NULL, 4963, 2), tags(0, 0), End, // 4966 DeleteShareGroupOffsetsRequest v0
-    bytes(TopicName, Compact, NOT_NULL), uuid(TopicId), int16(ErrorCode), bytes(Other, Compact, NULL), tags(0, 0), End, // 4971 DeleteShareGroupOffsetsResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, Compact, NULL), told_array(Other, Compact, NOT_NULL, 4971, 21), tags(0, 0), End, // 4977 DeleteShareGroupOffsetsResponse v0
-    tags(0, 0), bytes(GroupId, Compact, NOT_NULL), bytes(Other, Compact, NOT_NULL), int32(Other), told_struct(4856), tags(0, 0), End, // 4984 StreamsGroupTopologyDescriptionUpdateRequest v0
-    tags(0, 0), int32(Other), tags(0, 0), End, // 4991 UnregisterControllerRequest v0
+static OPS: [Op; 4420] = [
+    int32(Other), skipped(Records, NullableInt32), END, // 0 ProduceRequest/TopicData/PartitionData
+    bytes(TopicName, Int16), told_array(Other, Int32, 0, 8), END, // 3 ProduceRequest/TopicData
+    int16(Acks), int32(Wait), told_array(Other, Int32, 3, 6), END, // 6 ProduceRequest v0
+    bytes(TransactionalId, NullableInt16), int16(Acks), int32(Wait), told_array(Other, Int32, 3, 6), END, // 10 ProduceRequest v3
+    int32(Other), skipped(Records, NullableCompact), last_tags(0, 0), // 15 ProduceRequest/TopicData/PartitionData
+    bytes(TopicName, Compact), told_array(Other, Compact, 15, 6), last_tags(0, 0), // 18 ProduceRequest/TopicData
+    tags(0, 0), bytes(TransactionalId, NullableCompact), int16(Acks), int32(Wait), told_array(Other, Compact, 18, 3), last_tags(0, 0), // 21 ProduceRequest v9
+    uuid(TopicId), told_array(Other, Compact, 15, 6), last_tags(0, 0), // 27 ProduceRequest/TopicData
+    tags(0, 0), bytes(TransactionalId, NullableCompact), int16(Acks), int32(Wait), told_array(Other, Compact, 27, 18), last_tags(0, 0), // 30 ProduceRequest v13
+    int32(Other), int16(ErrorCode), int64(Other), END, // 36 ProduceResponse/Responses/PartitionResponses
+    bytes(TopicName, Int16), told_array(Other, Int32, 36, 14), END, // 40 ProduceResponse/Responses
+    told_array(Other, Int32, 40, 6), END, // 43 ProduceResponse v0
+    told_array(Other, Int32, 40, 6), int32(ThrottleTime), END, // 45 ProduceResponse v1
+    int32(Other), int16(ErrorCode), int64(Other), int64(Other), END, // 48 ProduceResponse/Responses/PartitionResponses
+    bytes(TopicName, Int16), told_array(Other, Int32, 48, 22), END, // 53 ProduceResponse/Responses
+    told_array(Other, Int32, 53, 6), int32(ThrottleTime), END, // 56 ProduceResponse v2
+    int32(Other), int16(ErrorCode), int64(Other), int64(Other), int64(Other), END, // 59 ProduceResponse/Responses/PartitionResponses
+    bytes(TopicName, Int16), told_array(Other, Int32, 59, 30), END, // 65 ProduceResponse/Responses
+    told_array(Other, Int32, 65, 6), int32(ThrottleTime), END, // 68 ProduceResponse v5
+    int32(Other), bytes(Other, NullableInt16), END, // 71 ProduceResponse/Responses/PartitionResponses/RecordErrors
+    int32(Other), int16(ErrorCode), int64(Other), int64(Other), int64(Other), told_array(Other, Int32, 71, 6), bytes(Other, NullableInt16), END, // 74 ProduceResponse/Responses/PartitionResponses
+    bytes(TopicName, Int16), told_array(Other, Int32, 74, 36), END, // 82 ProduceResponse/Responses
+    told_array(Other, Int32, 82, 6), int32(ThrottleTime), END, // 85 ProduceResponse v8
+    int32(Other), bytes(Other, NullableCompact), last_tags(0, 0), // 88 ProduceResponse/Responses/PartitionResponses/RecordErrors
+    int32(Other), int16(ErrorCode), int64(Other), int64(Other), int64(Other), told_array(Other, Compact, 88, 6), bytes(Other, NullableCompact), last_tags(0, 0), // 91 ProduceResponse/Responses/PartitionResponses
+    bytes(TopicName, Compact), told_array(Other, Compact, 91, 33), last_tags(0, 0), // 99 ProduceResponse/Responses
+    tags(0, 0), told_array(Other, Compact, 99, 3), int32(ThrottleTime), last_tags(0, 0), // 102 ProduceResponse v9
+    int32(Other), int32(Other), last_tags(0, 0), // 106 ProduceResponse/Responses/PartitionResponses/CurrentLeader
+    told_struct(106), END, // 109 ProduceResponse/Responses/PartitionResponses, tag 0
+    int32(Other), int16(ErrorCode), int64(Other), int64(Other), int64(Other), told_array(Other, Compact, 88, 6), bytes(Other, NullableCompact), last_tags(0, 1), // 111 ProduceResponse/Responses/PartitionResponses
+    bytes(TopicName, Compact), told_array(Other, Compact, 111, 33), last_tags(0, 0), // 119 ProduceResponse/Responses
+    int32(NodeId), bytes(Host, Compact), int32(Port), bytes(Other, NullableCompact), last_tags(0, 0), // 122 ProduceResponse/NodeEndpoints
+    told_array(Other, Compact, 122, 11), END, // 127 ProduceResponse, tag 0
+    tags(0, 0), told_array(Other, Compact, 119, 3), int32(ThrottleTime), last_tags(1, 1), // 129 ProduceResponse v10
+    uuid(TopicId), told_array(Other, Compact, 111, 33), last_tags(0, 0), // 133 ProduceResponse/Responses
+    tags(0, 0), told_array(Other, Compact, 133, 18), int32(ThrottleTime), last_tags(1, 1), // 136 ProduceResponse v13
+    int32(Other), int64(Other), int32(Other), END, // 140 FetchRequest/Topics/Partitions
+    bytes(TopicName, Int16), told_array(Other, Int32, 140, 16), END, // 144 FetchRequest/Topics
+    int32(ReplicaId), int32(Wait), int32(Other), told_array(Other, Int32, 144, 6), END, // 147 FetchRequest v0
+    int32(ReplicaId), int32(Wait), int32(Other), int32(Other), told_array(Other, Int32, 144, 6), END, // 152 FetchRequest v3
+    int32(ReplicaId), int32(Wait), int32(Other), int32(Other), int8(Other), told_array(Other, Int32, 144, 6), END, // 158 FetchRequest v4
+    int32(Other), int64(Other), int64(Other), int32(Other), END, // 165 FetchRequest/Topics/Partitions
+    bytes(TopicName, Int16), told_array(Other, Int32, 165, 24), END, // 170 FetchRequest/Topics
+    int32(ReplicaId), int32(Wait), int32(Other), int32(Other), int8(Other), told_array(Other, Int32, 170, 6), END, // 173 FetchRequest v5
+    int32(Other), END, // 180 FetchRequest/ForgottenTopicsData/Partitions
+    bytes(TopicName, Int16), told_array(Other, Int32, 180, 4), END, // 182 FetchRequest/ForgottenTopicsData
+    int32(ReplicaId), int32(Wait), int32(Other), int32(Other), int8(Other), int32(Other), int32(Other), told_array(Other, Int32, 170, 6), told_array(Other, Int32, 182, 6), END, // 185 FetchRequest v7
+    int32(Other), int32(Other), int64(Other), int64(Other), int32(Other), END, // 195 FetchRequest/Topics/Partitions
+    bytes(TopicName, Int16), told_array(Other, Int32, 195, 28), END, // 201 FetchRequest/Topics
+    int32(ReplicaId), int32(Wait), int32(Other), int32(Other), int8(Other), int32(Other), int32(Other), told_array(Other, Int32, 201, 6), told_array(Other, Int32, 182, 6), END, // 204 FetchRequest v9
+    int32(ReplicaId), int32(Wait), int32(Other), int32(Other), int8(Other), int32(Other), int32(Other), told_array(Other, Int32, 201, 6), told_array(Other, Int32, 182, 6), bytes(Other, Int16), END, // 214 FetchRequest v11
+    int32(Other), int32(Other), int64(Other), int32(Other), int64(Other), int32(Other), last_tags(0, 0), // 225 FetchRequest/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 225, 33), last_tags(0, 0), // 232 FetchRequest/Topics
+    bytes(TopicName, Compact), told_array(Other, Compact, 180, 4), last_tags(0, 0), // 235 FetchRequest/ForgottenTopicsData
+    bytes(Other, NullableCompact), END, // 238 FetchRequest, tag 0
+    tags(0, 0), int32(ReplicaId), int32(Wait), int32(Other), int32(Other), int8(Other), int32(Other), int32(Other), told_array(Other, Compact, 232, 3), told_array(Other, Compact, 235, 3), bytes(Other, Compact), last_tags(2, 1), // 240 FetchRequest v12
+    uuid(TopicId), told_array(Other, Compact, 225, 33), last_tags(0, 0), // 252 FetchRequest/Topics
+    uuid(TopicId), told_array(Other, Compact, 180, 4), last_tags(0, 0), // 255 FetchRequest/ForgottenTopicsData
+    tags(0, 0), int32(ReplicaId), int32(Wait), int32(Other), int32(Other), int8(Other), int32(Other), int32(Other), told_array(Other, Compact, 252, 18), told_array(Other, Compact, 255, 18), bytes(Other, Compact), last_tags(2, 1), // 258 FetchRequest v13
+    int32(ReplicaId), int64(Other), last_tags(0, 0), // 270 FetchRequest/ReplicaState
+    told_struct(270), END, // 273 FetchRequest, tag 1
+    tags(0, 0), int32(Wait), int32(Other), int32(Other), int8(Other), int32(Other), int32(Other), told_array(Other, Compact, 252, 18), told_array(Other, Compact, 255, 18), bytes(Other, Compact), last_tags(3, 2), // 275 FetchRequest v15
+    uuid(Other), END, // 286 FetchRequest/Topics/Partitions, tag 0
+    int32(Other), int32(Other), int64(Other), int32(Other), int64(Other), int32(Other), last_tags(5, 1), // 288 FetchRequest/Topics/Partitions
+    uuid(TopicId), told_array(Other, Compact, 288, 33), last_tags(0, 0), // 295 FetchRequest/Topics
+    tags(0, 0), int32(Wait), int32(Other), int32(Other), int8(Other), int32(Other), int32(Other), told_array(Other, Compact, 295, 18), told_array(Other, Compact, 255, 18), bytes(Other, Compact), last_tags(3, 2), // 298 FetchRequest v17
+    int64(Other), END, // 309 FetchRequest/Topics/Partitions, tag 1
+    int32(Other), int32(Other), int64(Other), int32(Other), int64(Other), int32(Other), last_tags(6, 2), // 311 FetchRequest/Topics/Partitions
+    uuid(TopicId), told_array(Other, Compact, 311, 33), last_tags(0, 0), // 318 FetchRequest/Topics
+    tags(0, 0), int32(Wait), int32(Other), int32(Other), int8(Other), int32(Other), int32(Other), told_array(Other, Compact, 318, 18), told_array(Other, Compact, 255, 18), bytes(Other, Compact), last_tags(3, 2), // 321 FetchRequest v18
+    int32(Other), int16(ErrorCode), int64(Other), skipped(Records, NullableInt32), END, // 332 FetchResponse/Responses/Partitions
+    bytes(TopicName, Int16), told_array(Other, Int32, 332, 18), END, // 337 FetchResponse/Responses
+    told_array(Other, Int32, 337, 6), END, // 340 FetchResponse v0
+    int32(ThrottleTime), told_array(Other, Int32, 337, 6), END, // 342 FetchResponse v1
+    int64(Other), int64(Other), END, // 345 FetchResponse/Responses/Partitions/AbortedTransactions
+    int32(Other), int16(ErrorCode), int64(Other), int64(Other), told_array(Other, NullableInt32, 345, 16), skipped(Records, NullableInt32), END, // 348 FetchResponse/Responses/Partitions
+    bytes(TopicName, Int16), told_array(Other, Int32, 348, 30), END, // 355 FetchResponse/Responses
+    int32(ThrottleTime), told_array(Other, Int32, 355, 6), END, // 358 FetchResponse v4
+    int32(Other), int16(ErrorCode), int64(Other), int64(Other), int64(Other), told_array(Other, NullableInt32, 345, 16), skipped(Records, NullableInt32), END, // 361 FetchResponse/Responses/Partitions
+    bytes(TopicName, Int16), told_array(Other, Int32, 361, 38), END, // 369 FetchResponse/Responses
+    int32(ThrottleTime), told_array(Other, Int32, 369, 6), END, // 372 FetchResponse v5
+    int32(ThrottleTime), int16(ErrorCode), int32(Other), told_array(Other, Int32, 369, 6), END, // 375 FetchResponse v7
+    int32(Other), int16(ErrorCode), int64(Other), int64(Other), int64(Other), told_array(Other, NullableInt32, 345, 16), int32(Other), skipped(Records, NullableInt32), END, // 380 FetchResponse/Responses/Partitions
+    bytes(TopicName, Int16), told_array(Other, Int32, 380, 42), END, // 389 FetchResponse/Responses
+    int32(ThrottleTime), int16(ErrorCode), int32(Other), told_array(Other, Int32, 389, 6), END, // 392 FetchResponse v11
+    int64(Other), int64(Other), last_tags(0, 0), // 397 FetchResponse/Responses/Partitions/AbortedTransactions
+    int32(Other), int64(Other), last_tags(0, 0), // 400 FetchResponse/Responses/Partitions/DivergingEpoch
+    told_struct(400), END, // 403 FetchResponse/Responses/Partitions, tag 0
+    int64(Other), int32(Other), last_tags(0, 0), // 405 FetchResponse/Responses/Partitions/SnapshotId
+    told_struct(405), END, // 408 FetchResponse/Responses/Partitions, tag 2
+    int32(Other), int16(ErrorCode), int64(Other), int64(Other), int64(Other), told_array(Other, NullableCompact, 397, 17), int32(Other), skipped(Records, NullableCompact), last_tags(8, 3), // 410 FetchResponse/Responses/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 410, 37), last_tags(0, 0), // 419 FetchResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), int32(Other), told_array(Other, Compact, 419, 3), last_tags(0, 0), // 422 FetchResponse v12
+    uuid(TopicId), told_array(Other, Compact, 410, 37), last_tags(0, 0), // 428 FetchResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), int32(Other), told_array(Other, Compact, 428, 18), last_tags(0, 0), // 431 FetchResponse v13
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), int32(Other), told_array(Other, Compact, 428, 18), last_tags(1, 1), // 437 FetchResponse v16
+    int32(Other), int64(Other), int32(Other), END, // 443 ListOffsetsRequest/Topics/Partitions
+    bytes(TopicName, Int16), told_array(Other, Int32, 443, 16), END, // 447 ListOffsetsRequest/Topics
+    int32(ReplicaId), told_array(Other, Int32, 447, 6), END, // 450 ListOffsetsRequest v0
+    int32(Other), int64(Other), END, // 453 ListOffsetsRequest/Topics/Partitions
+    bytes(TopicName, Int16), told_array(Other, Int32, 453, 12), END, // 456 ListOffsetsRequest/Topics
+    int32(ReplicaId), told_array(Other, Int32, 456, 6), END, // 459 ListOffsetsRequest v1
+    int32(ReplicaId), int8(Other), told_array(Other, Int32, 456, 6), END, // 462 ListOffsetsRequest v2
+    int32(Other), int32(Other), int64(Other), END, // 466 ListOffsetsRequest/Topics/Partitions
+    bytes(TopicName, Int16), told_array(Other, Int32, 466, 16), END, // 470 ListOffsetsRequest/Topics
+    int32(ReplicaId), int8(Other), told_array(Other, Int32, 470, 6), END, // 473 ListOffsetsRequest v4
+    int32(Other), int32(Other), int64(Other), last_tags(0, 0), // 477 ListOffsetsRequest/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 477, 17), last_tags(0, 0), // 481 ListOffsetsRequest/Topics
+    tags(0, 0), int32(ReplicaId), int8(Other), told_array(Other, Compact, 481, 3), last_tags(0, 0), // 484 ListOffsetsRequest v6
+    tags(0, 0), int32(ReplicaId), int8(Other), told_array(Other, Compact, 481, 3), int32(Wait), last_tags(0, 0), // 489 ListOffsetsRequest v10
+    int64(Other), END, // 495 ListOffsetsResponse/Topics/Partitions/OldStyleOffsets
+    int32(Other), int16(ErrorCode), told_array(Other, Int32, 495, 8), END, // 497 ListOffsetsResponse/Topics/Partitions
+    bytes(TopicName, Int16), told_array(Other, Int32, 497, 10), END, // 501 ListOffsetsResponse/Topics
+    told_array(Other, Int32, 501, 6), END, // 504 ListOffsetsResponse v0
+    int32(Other), int16(ErrorCode), int64(Other), int64(Other), END, // 506 ListOffsetsResponse/Topics/Partitions
+    bytes(TopicName, Int16), told_array(Other, Int32, 506, 22), END, // 511 ListOffsetsResponse/Topics
+    told_array(Other, Int32, 511, 6), END, // 514 ListOffsetsResponse v1
+    int32(ThrottleTime), told_array(Other, Int32, 511, 6), END, // 516 ListOffsetsResponse v2
+    int32(Other), int16(ErrorCode), int64(Other), int64(Other), int32(Other), END, // 519 ListOffsetsResponse/Topics/Partitions
+    bytes(TopicName, Int16), told_array(Other, Int32, 519, 26), END, // 525 ListOffsetsResponse/Topics
+    int32(ThrottleTime), told_array(Other, Int32, 525, 6), END, // 528 ListOffsetsResponse v4
+    int32(Other), int16(ErrorCode), int64(Other), int64(Other), int32(Other), last_tags(0, 0), // 531 ListOffsetsResponse/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 531, 27), last_tags(0, 0), // 537 ListOffsetsResponse/Topics
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 537, 3), last_tags(0, 0), // 540 ListOffsetsResponse v6
+    bytes(TopicName, Int16), END, // 544 MetadataRequest/Topics
+    told_array(Other, Int32, 544, 2), END, // 546 MetadataRequest v0
+    told_array(Other, NullableInt32, 544, 2), END, // 548 MetadataRequest v1
+    told_array(Other, NullableInt32, 544, 2), int8(Other), END, // 550 MetadataRequest v4
+    told_array(Other, NullableInt32, 544, 2), int8(Other), int8(Other), int8(Other), END, // 553 MetadataRequest v8
+    bytes(TopicName, Compact), last_tags(0, 0), // 558 MetadataRequest/Topics
+    tags(0, 0), told_array(Other, NullableCompact, 558, 2), int8(Other), int8(Other), int8(Other), last_tags(0, 0), // 560 MetadataRequest v9
+    uuid(TopicId), bytes(TopicName, NullableCompact), last_tags(0, 0), // 566 MetadataRequest/Topics
+    tags(0, 0), told_array(Other, NullableCompact, 566, 18), int8(Other), int8(Other), int8(Other), last_tags(0, 0), // 569 MetadataRequest v10
+    tags(0, 0), told_array(Other, NullableCompact, 566, 18), int8(Other), int8(Other), last_tags(0, 0), // 575 MetadataRequest v11
+    int32(NodeId), bytes(Host, Int16), int32(Port), END, // 580 MetadataResponse/Brokers
+    int16(ErrorCode), int32(Other), int32(Other), told_array(Other, Int32, 180, 4), told_array(Other, Int32, 180, 4), END, // 584 MetadataResponse/Topics/Partitions
+    int16(ErrorCode), bytes(TopicName, Int16), told_array(Other, Int32, 584, 18), END, // 590 MetadataResponse/Topics
+    told_array(Other, Int32, 580, 10), told_array(Other, Int32, 590, 8), END, // 594 MetadataResponse v0
+    int32(NodeId), bytes(Host, Int16), int32(Port), bytes(Other, NullableInt16), END, // 597 MetadataResponse/Brokers
+    int16(ErrorCode), bytes(TopicName, Int16), int8(Other), told_array(Other, Int32, 584, 18), END, // 602 MetadataResponse/Topics
+    told_array(Other, Int32, 597, 12), int32(Other), told_array(Other, Int32, 602, 9), END, // 607 MetadataResponse v1
+    told_array(Other, Int32, 597, 12), bytes(Other, NullableInt16), int32(Other), told_array(Other, Int32, 602, 9), END, // 611 MetadataResponse v2
+    int32(ThrottleTime), told_array(Other, Int32, 597, 12), bytes(Other, NullableInt16), int32(Other), told_array(Other, Int32, 602, 9), END, // 616 MetadataResponse v3
+    int16(ErrorCode), int32(Other), int32(Other), told_array(Other, Int32, 180, 4), told_array(Other, Int32, 180, 4), told_array(Other, Int32, 180, 4), END, // 622 MetadataResponse/Topics/Partitions
+    int16(ErrorCode), bytes(TopicName, Int16), int8(Other), told_array(Other, Int32, 622, 22), END, // 629 MetadataResponse/Topics
+    int32(ThrottleTime), told_array(Other, Int32, 597, 12), bytes(Other, NullableInt16), int32(Other), told_array(Other, Int32, 629, 9), END, // 634 MetadataResponse v5
+    int16(ErrorCode), int32(Other), int32(Other), int32(Other), told_array(Other, Int32, 180, 4), told_array(Other, Int32, 180, 4), told_array(Other, Int32, 180, 4), END, // 640 MetadataResponse/Topics/Partitions
+    int16(ErrorCode), bytes(TopicName, Int16), int8(Other), told_array(Other, Int32, 640, 26), END, // 648 MetadataResponse/Topics
+    int32(ThrottleTime), told_array(Other, Int32, 597, 12), bytes(Other, NullableInt16), int32(Other), told_array(Other, Int32, 648, 9), END, // 653 MetadataResponse v7
+    int16(ErrorCode), bytes(TopicName, Int16), int8(Other), told_array(Other, Int32, 640, 26), int32(Other), END, // 659 MetadataResponse/Topics
+    int32(ThrottleTime), told_array(Other, Int32, 597, 12), bytes(Other, NullableInt16), int32(Other), told_array(Other, Int32, 659, 13), int32(Other), END, // 665 MetadataResponse v8
+    int16(ErrorCode), int32(Other), int32(Other), int32(Other), told_array(Other, Compact, 180, 4), told_array(Other, Compact, 180, 4), told_array(Other, Compact, 180, 4), last_tags(0, 0), // 672 MetadataResponse/Topics/Partitions
+    int16(ErrorCode), bytes(TopicName, Compact), int8(Other), told_array(Other, Compact, 672, 18), int32(Other), last_tags(0, 0), // 680 MetadataResponse/Topics
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 122, 11), bytes(Other, NullableCompact), int32(Other), told_array(Other, Compact, 680, 10), int32(Other), last_tags(0, 0), // 686 MetadataResponse v9
+    int16(ErrorCode), bytes(TopicName, Compact), uuid(TopicId), int8(Other), told_array(Other, Compact, 672, 18), int32(Other), last_tags(0, 0), // 694 MetadataResponse/Topics
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 122, 11), bytes(Other, NullableCompact), int32(Other), told_array(Other, Compact, 694, 26), int32(Other), last_tags(0, 0), // 701 MetadataResponse v10
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 122, 11), bytes(Other, NullableCompact), int32(Other), told_array(Other, Compact, 694, 26), last_tags(0, 0), // 709 MetadataResponse v11
+    int16(ErrorCode), bytes(TopicName, NullableCompact), uuid(TopicId), int8(Other), told_array(Other, Compact, 672, 18), int32(Other), last_tags(0, 0), // 716 MetadataResponse/Topics
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 122, 11), bytes(Other, NullableCompact), int32(Other), told_array(Other, Compact, 716, 26), last_tags(0, 0), // 723 MetadataResponse v12
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 122, 11), bytes(Other, NullableCompact), int32(Other), told_array(Other, Compact, 716, 26), int16(ErrorCode), last_tags(0, 0), // 730 MetadataResponse v13
+    bytes(TopicName, Int16), int32(Other), int32(Other), int32(Other), int32(Other), told_array(Other, Int32, 180, 4), int32(Other), told_array(Other, Int32, 180, 4), END, // 738 LeaderAndIsrRequest/UngroupedPartitionStates
+    int32(Other), bytes(Other, Int16), int32(Other), END, // 747 LeaderAndIsrRequest/LiveLeaders
+    int32(Other), int32(Other), told_array(Other, Int32, 738, 30), told_array(Other, Int32, 747, 10), END, // 751 LeaderAndIsrRequest v0
+    bytes(TopicName, Int16), int32(Other), int32(Other), int32(Other), int32(Other), told_array(Other, Int32, 180, 4), int32(Other), told_array(Other, Int32, 180, 4), int8(Other), END, // 756 LeaderAndIsrRequest/UngroupedPartitionStates
+    int32(Other), int32(Other), told_array(Other, Int32, 756, 31), told_array(Other, Int32, 747, 10), END, // 766 LeaderAndIsrRequest v1
+    int32(Other), int32(Other), int32(Other), int32(Other), told_array(Other, Int32, 180, 4), int32(Other), told_array(Other, Int32, 180, 4), int8(Other), END, // 771 LeaderAndIsrRequest/TopicStates/PartitionStates
+    bytes(TopicName, Int16), told_array(Other, Int32, 771, 29), END, // 780 LeaderAndIsrRequest/TopicStates
+    int32(Other), int32(Other), int64(Other), told_array(Other, Int32, 780, 6), told_array(Other, Int32, 747, 10), END, // 783 LeaderAndIsrRequest v2
+    int32(Other), int32(Other), int32(Other), int32(Other), told_array(Other, Int32, 180, 4), int32(Other), told_array(Other, Int32, 180, 4), told_array(Other, Int32, 180, 4), told_array(Other, Int32, 180, 4), int8(Other), END, // 789 LeaderAndIsrRequest/TopicStates/PartitionStates
+    bytes(TopicName, Int16), told_array(Other, Int32, 789, 37), END, // 800 LeaderAndIsrRequest/TopicStates
+    int32(Other), int32(Other), int64(Other), told_array(Other, Int32, 800, 6), told_array(Other, Int32, 747, 10), END, // 803 LeaderAndIsrRequest v3
+    int32(Other), int32(Other), int32(Other), int32(Other), told_array(Other, Compact, 180, 4), int32(Other), told_array(Other, Compact, 180, 4), told_array(Other, Compact, 180, 4), told_array(Other, Compact, 180, 4), int8(Other), last_tags(0, 0), // 809 LeaderAndIsrRequest/TopicStates/PartitionStates
+    bytes(TopicName, Compact), told_array(Other, Compact, 809, 26), last_tags(0, 0), // 820 LeaderAndIsrRequest/TopicStates
+    int32(Other), bytes(Other, Compact), int32(Other), last_tags(0, 0), // 823 LeaderAndIsrRequest/LiveLeaders
+    tags(0, 0), int32(Other), int32(Other), int64(Other), told_array(Other, Compact, 820, 3), told_array(Other, Compact, 823, 10), last_tags(0, 0), // 827 LeaderAndIsrRequest v4
+    bytes(TopicName, Compact), uuid(TopicId), told_array(Other, Compact, 809, 26), last_tags(0, 0), // 834 LeaderAndIsrRequest/TopicStates
+    tags(0, 0), int32(Other), int32(Other), int64(Other), int8(Other), told_array(Other, Compact, 834, 19), told_array(Other, Compact, 823, 10), last_tags(0, 0), // 838 LeaderAndIsrRequest v5
+    int32(Other), int32(Other), int32(Other), int32(Other), told_array(Other, Compact, 180, 4), int32(Other), told_array(Other, Compact, 180, 4), told_array(Other, Compact, 180, 4), told_array(Other, Compact, 180, 4), int8(Other), int8(Other), last_tags(0, 0), // 846 LeaderAndIsrRequest/TopicStates/PartitionStates
+    bytes(TopicName, Compact), uuid(TopicId), told_array(Other, Compact, 846, 27), last_tags(0, 0), // 858 LeaderAndIsrRequest/TopicStates
+    tags(0, 0), int32(Other), int32(Other), int64(Other), int8(Other), told_array(Other, Compact, 858, 19), told_array(Other, Compact, 823, 10), last_tags(0, 0), // 862 LeaderAndIsrRequest v6
+    tags(0, 0), int32(Other), int8(Other), int32(Other), int64(Other), int8(Other), told_array(Other, Compact, 858, 19), told_array(Other, Compact, 823, 10), last_tags(0, 0), // 870 LeaderAndIsrRequest v7
+    bytes(TopicName, Int16), int32(Other), int16(ErrorCode), END, // 879 LeaderAndIsrResponse/PartitionErrors
+    int16(ErrorCode), told_array(Other, Int32, 879, 8), END, // 883 LeaderAndIsrResponse v0
+    bytes(TopicName, Compact), int32(Other), int16(ErrorCode), last_tags(0, 0), // 886 LeaderAndIsrResponse/PartitionErrors
+    tags(0, 0), int16(ErrorCode), told_array(Other, Compact, 886, 8), last_tags(0, 0), // 890 LeaderAndIsrResponse v4
+    int32(Other), int16(ErrorCode), last_tags(0, 0), // 894 LeaderAndIsrResponse/Topics/PartitionErrors
+    uuid(TopicId), told_array(Other, Compact, 894, 7), last_tags(0, 0), // 897 LeaderAndIsrResponse/Topics
+    tags(0, 0), int16(ErrorCode), told_array(Other, Compact, 897, 18), last_tags(0, 0), // 900 LeaderAndIsrResponse v5
+    bytes(TopicName, Int16), int32(Other), END, // 904 StopReplicaRequest/UngroupedPartitions
+    int32(Other), int32(Other), int8(Other), told_array(Other, Int32, 904, 6), END, // 907 StopReplicaRequest v0
+    bytes(TopicName, Int16), told_array(Other, Int32, 180, 4), END, // 912 StopReplicaRequest/Topics
+    int32(Other), int32(Other), int64(Other), int8(Other), told_array(Other, Int32, 912, 6), END, // 915 StopReplicaRequest v1
+    bytes(TopicName, Compact), told_array(Other, Compact, 180, 4), last_tags(0, 0), // 921 StopReplicaRequest/Topics
+    tags(0, 0), int32(Other), int32(Other), int64(Other), int8(Other), told_array(Other, Compact, 921, 3), last_tags(0, 0), // 924 StopReplicaRequest v2
+    int32(Other), int32(Other), int8(Other), last_tags(0, 0), // 931 StopReplicaRequest/TopicStates/PartitionStates
+    bytes(TopicName, Compact), told_array(Other, Compact, 931, 10), last_tags(0, 0), // 935 StopReplicaRequest/TopicStates
+    tags(0, 0), int32(Other), int32(Other), int64(Other), told_array(Other, Compact, 935, 3), last_tags(0, 0), // 938 StopReplicaRequest v3
+    tags(0, 0), int32(Other), int8(Other), int32(Other), int64(Other), told_array(Other, Compact, 935, 3), last_tags(0, 0), // 944 StopReplicaRequest v4
+    bytes(TopicName, Int16), int32(Other), int32(Other), int32(Other), int32(Other), told_array(Other, Int32, 180, 4), int32(Other), told_array(Other, Int32, 180, 4), END, // 951 UpdateMetadataRequest/UngroupedPartitionStates
+    int32(Other), bytes(Other, Int16), int32(Other), END, // 960 UpdateMetadataRequest/LiveBrokers
+    int32(Other), int32(Other), told_array(Other, Int32, 951, 30), told_array(Other, Int32, 960, 10), END, // 964 UpdateMetadataRequest v0
+    int32(Other), bytes(Other, Int16), int16(Other), END, // 969 UpdateMetadataRequest/LiveBrokers/Endpoints
+    int32(Other), told_array(Other, Int32, 969, 8), END, // 973 UpdateMetadataRequest/LiveBrokers
+    int32(Other), int32(Other), told_array(Other, Int32, 951, 30), told_array(Other, Int32, 973, 8), END, // 976 UpdateMetadataRequest v1
+    int32(Other), told_array(Other, Int32, 969, 8), bytes(Other, NullableInt16), END, // 981 UpdateMetadataRequest/LiveBrokers
+    int32(Other), int32(Other), told_array(Other, Int32, 951, 30), told_array(Other, Int32, 981, 10), END, // 985 UpdateMetadataRequest v2
+    int32(Other), bytes(Other, Int16), bytes(Other, Int16), int16(Other), END, // 990 UpdateMetadataRequest/LiveBrokers/Endpoints
+    int32(Other), told_array(Other, Int32, 990, 10), bytes(Other, NullableInt16), END, // 995 UpdateMetadataRequest/LiveBrokers
+    int32(Other), int32(Other), told_array(Other, Int32, 951, 30), told_array(Other, Int32, 995, 10), END, // 999 UpdateMetadataRequest v3
+    bytes(TopicName, Int16), int32(Other), int32(Other), int32(Other), int32(Other), told_array(Other, Int32, 180, 4), int32(Other), told_array(Other, Int32, 180, 4), told_array(Other, Int32, 180, 4), END, // 1004 UpdateMetadataRequest/UngroupedPartitionStates
+    int32(Other), int32(Other), told_array(Other, Int32, 1004, 34), told_array(Other, Int32, 995, 10), END, // 1014 UpdateMetadataRequest v4
+    int32(Other), int32(Other), int32(Other), int32(Other), told_array(Other, Int32, 180, 4), int32(Other), told_array(Other, Int32, 180, 4), told_array(Other, Int32, 180, 4), END, // 1019 UpdateMetadataRequest/TopicStates/PartitionStates
+    bytes(TopicName, Int16), told_array(Other, Int32, 1019, 32), END, // 1028 UpdateMetadataRequest/TopicStates
+    int32(Other), int32(Other), int64(Other), told_array(Other, Int32, 1028, 6), told_array(Other, Int32, 995, 10), END, // 1031 UpdateMetadataRequest v5
+    int32(Other), int32(Other), int32(Other), int32(Other), told_array(Other, Compact, 180, 4), int32(Other), told_array(Other, Compact, 180, 4), told_array(Other, Compact, 180, 4), last_tags(0, 0), // 1037 UpdateMetadataRequest/TopicStates/PartitionStates
+    bytes(TopicName, Compact), told_array(Other, Compact, 1037, 24), last_tags(0, 0), // 1046 UpdateMetadataRequest/TopicStates
+    int32(Other), bytes(Other, Compact), bytes(Other, Compact), int16(Other), last_tags(0, 0), // 1049 UpdateMetadataRequest/LiveBrokers/Endpoints
+    int32(Other), told_array(Other, Compact, 1049, 9), bytes(Other, NullableCompact), last_tags(0, 0), // 1054 UpdateMetadataRequest/LiveBrokers
+    tags(0, 0), int32(Other), int32(Other), int64(Other), told_array(Other, Compact, 1046, 3), told_array(Other, Compact, 1054, 7), last_tags(0, 0), // 1058 UpdateMetadataRequest v6
+    bytes(TopicName, Compact), uuid(TopicId), told_array(Other, Compact, 1037, 24), last_tags(0, 0), // 1065 UpdateMetadataRequest/TopicStates
+    tags(0, 0), int32(Other), int32(Other), int64(Other), told_array(Other, Compact, 1065, 19), told_array(Other, Compact, 1054, 7), last_tags(0, 0), // 1069 UpdateMetadataRequest v7
+    int8(Other), END, // 1076 UpdateMetadataRequest, tag 0
+    tags(0, 0), int32(Other), int8(Other), int32(Other), int64(Other), told_array(Other, Compact, 1065, 19), told_array(Other, Compact, 1054, 7), last_tags(11, 1), // 1078 UpdateMetadataRequest v8
+    int16(ErrorCode), END, // 1086 UpdateMetadataResponse v0
+    tags(0, 0), int16(ErrorCode), last_tags(0, 0), // 1088 UpdateMetadataResponse v6
+    int32(Other), END, // 1091 ControlledShutdownRequest v0
+    int32(Other), int64(Other), END, // 1093 ControlledShutdownRequest v2
+    tags(0, 0), int32(Other), int64(Other), last_tags(0, 0), // 1096 ControlledShutdownRequest v3
+    int16(ErrorCode), told_array(Other, Int32, 904, 6), END, // 1100 ControlledShutdownResponse v0
+    bytes(TopicName, Compact), int32(Other), last_tags(0, 0), // 1103 ControlledShutdownResponse/RemainingPartitions
+    tags(0, 0), int16(ErrorCode), told_array(Other, Compact, 1103, 6), last_tags(0, 0), // 1106 ControlledShutdownResponse v3
+    int32(Other), int64(Other), bytes(GroupData, NullableInt16), END, // 1110 OffsetCommitRequest/Topics/Partitions
+    bytes(TopicName, Int16), told_array(Other, Int32, 1110, 14), END, // 1114 OffsetCommitRequest/Topics
+    bytes(GroupId, Int16), told_array(Other, Int32, 1114, 6), END, // 1117 OffsetCommitRequest v0
+    int32(Other), int64(Other), int64(Other), bytes(GroupData, NullableInt16), END, // 1120 OffsetCommitRequest/Topics/Partitions
+    bytes(TopicName, Int16), told_array(Other, Int32, 1120, 22), END, // 1125 OffsetCommitRequest/Topics
+    bytes(GroupId, Int16), int32(Other), bytes(Other, Int16), told_array(Other, Int32, 1125, 6), END, // 1128 OffsetCommitRequest v1
+    bytes(GroupId, Int16), int32(Other), bytes(Other, Int16), int64(Other), told_array(Other, Int32, 1114, 6), END, // 1133 OffsetCommitRequest v2
+    bytes(GroupId, Int16), int32(Other), bytes(Other, Int16), told_array(Other, Int32, 1114, 6), END, // 1139 OffsetCommitRequest v5
+    int32(Other), int64(Other), int32(Other), bytes(GroupData, NullableInt16), END, // 1144 OffsetCommitRequest/Topics/Partitions
+    bytes(TopicName, Int16), told_array(Other, Int32, 1144, 18), END, // 1149 OffsetCommitRequest/Topics
+    bytes(GroupId, Int16), int32(Other), bytes(Other, Int16), told_array(Other, Int32, 1149, 6), END, // 1152 OffsetCommitRequest v6
+    bytes(GroupId, Int16), int32(Other), bytes(Other, Int16), bytes(Other, NullableInt16), told_array(Other, Int32, 1149, 6), END, // 1157 OffsetCommitRequest v7
+    int32(Other), int64(Other), int32(Other), bytes(GroupData, NullableCompact), last_tags(0, 0), // 1163 OffsetCommitRequest/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 1163, 18), last_tags(0, 0), // 1168 OffsetCommitRequest/Topics
+    tags(0, 0), bytes(GroupId, Compact), int32(Other), bytes(Other, Compact), bytes(Other, NullableCompact), told_array(Other, Compact, 1168, 3), last_tags(0, 0), // 1171 OffsetCommitRequest v8
+    uuid(TopicId), told_array(Other, Compact, 1163, 18), last_tags(0, 0), // 1178 OffsetCommitRequest/Topics
+    tags(0, 0), bytes(GroupId, Compact), int32(Other), bytes(Other, Compact), bytes(Other, NullableCompact), told_array(Other, Compact, 1178, 18), last_tags(0, 0), // 1181 OffsetCommitRequest v10
+    int32(Other), int16(ErrorCode), END, // 1188 OffsetCommitResponse/Topics/Partitions
+    bytes(TopicName, Int16), told_array(Other, Int32, 1188, 6), END, // 1191 OffsetCommitResponse/Topics
+    told_array(Other, Int32, 1191, 6), END, // 1194 OffsetCommitResponse v0
+    int32(ThrottleTime), told_array(Other, Int32, 1191, 6), END, // 1196 OffsetCommitResponse v3
+    bytes(TopicName, Compact), told_array(Other, Compact, 894, 7), last_tags(0, 0), // 1199 OffsetCommitResponse/Topics
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 1199, 3), last_tags(0, 0), // 1202 OffsetCommitResponse v8
+    uuid(TopicId), told_array(Other, Compact, 894, 7), last_tags(0, 0), // 1206 OffsetCommitResponse/Topics
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 1206, 18), last_tags(0, 0), // 1209 OffsetCommitResponse v10
+    bytes(GroupId, Int16), told_array(Other, Int32, 912, 6), END, // 1213 OffsetFetchRequest v0
+    bytes(GroupId, Int16), told_array(Other, NullableInt32, 912, 6), END, // 1216 OffsetFetchRequest v2
+    tags(0, 0), bytes(GroupId, Compact), told_array(Other, NullableCompact, 921, 3), last_tags(0, 0), // 1219 OffsetFetchRequest v6
+    tags(0, 0), bytes(GroupId, Compact), told_array(Other, NullableCompact, 921, 3), int8(Other), last_tags(0, 0), // 1223 OffsetFetchRequest v7
+    bytes(GroupId, Compact), told_array(Other, NullableCompact, 921, 3), last_tags(0, 0), // 1228 OffsetFetchRequest/Groups
+    tags(0, 0), told_array(Other, Compact, 1228, 3), int8(Other), last_tags(0, 0), // 1231 OffsetFetchRequest v8
+    bytes(GroupId, Compact), bytes(Other, NullableCompact), int32(Other), told_array(Other, NullableCompact, 921, 3), last_tags(0, 0), // 1235 OffsetFetchRequest/Groups
+    tags(0, 0), told_array(Other, Compact, 1235, 8), int8(Other), last_tags(0, 0), // 1240 OffsetFetchRequest v9
+    uuid(TopicId), told_array(Other, Compact, 180, 4), last_tags(0, 0), // 1244 OffsetFetchRequest/Groups/Topics
+    bytes(GroupId, Compact), bytes(Other, NullableCompact), int32(Other), told_array(Other, NullableCompact, 1244, 18), last_tags(0, 0), // 1247 OffsetFetchRequest/Groups
+    tags(0, 0), told_array(Other, Compact, 1247, 8), int8(Other), last_tags(0, 0), // 1252 OffsetFetchRequest v10
+    int32(Other), int64(Other), bytes(GroupData, NullableInt16), int16(ErrorCode), END, // 1256 OffsetFetchResponse/Topics/Partitions
+    bytes(TopicName, Int16), told_array(Other, Int32, 1256, 16), END, // 1261 OffsetFetchResponse/Topics
+    told_array(Other, Int32, 1261, 6), END, // 1264 OffsetFetchResponse v0
+    told_array(Other, Int32, 1261, 6), int16(ErrorCode), END, // 1266 OffsetFetchResponse v2
+    int32(ThrottleTime), told_array(Other, Int32, 1261, 6), int16(ErrorCode), END, // 1269 OffsetFetchResponse v3
+    int32(Other), int64(Other), int32(Other), bytes(GroupData, NullableInt16), int16(ErrorCode), END, // 1273 OffsetFetchResponse/Topics/Partitions
+    bytes(TopicName, Int16), told_array(Other, Int32, 1273, 20), END, // 1279 OffsetFetchResponse/Topics
+    int32(ThrottleTime), told_array(Other, Int32, 1279, 6), int16(ErrorCode), END, // 1282 OffsetFetchResponse v5
+    int32(Other), int64(Other), int32(Other), bytes(GroupData, NullableCompact), int16(ErrorCode), last_tags(0, 0), // 1286 OffsetFetchResponse/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 1286, 20), last_tags(0, 0), // 1292 OffsetFetchResponse/Topics
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 1292, 3), int16(ErrorCode), last_tags(0, 0), // 1295 OffsetFetchResponse v6
+    bytes(GroupId, Compact), told_array(Other, Compact, 1292, 3), int16(ErrorCode), last_tags(0, 0), // 1300 OffsetFetchResponse/Groups
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 1300, 5), last_tags(0, 0), // 1304 OffsetFetchResponse v8
+    uuid(TopicId), told_array(Other, Compact, 1286, 20), last_tags(0, 0), // 1308 OffsetFetchResponse/Groups/Topics
+    bytes(GroupId, Compact), told_array(Other, Compact, 1308, 18), int16(ErrorCode), last_tags(0, 0), // 1311 OffsetFetchResponse/Groups
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 1311, 5), last_tags(0, 0), // 1315 OffsetFetchResponse v10
+    bytes(Other, Int16), END, // 1319 FindCoordinatorRequest v0
+    bytes(Other, Int16), int8(Other), END, // 1321 FindCoordinatorRequest v1
+    tags(0, 0), bytes(Other, Compact), int8(Other), last_tags(0, 0), // 1324 FindCoordinatorRequest v3
+    bytes(Other, Compact), END, // 1328 FindCoordinatorRequest/CoordinatorKeys
+    tags(0, 0), int8(Other), told_array(Other, Compact, 1328, 1), last_tags(0, 0), // 1330 FindCoordinatorRequest v4
+    int16(ErrorCode), int32(NodeId), bytes(Host, Int16), int32(Port), END, // 1334 FindCoordinatorResponse v0
+    int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableInt16), int32(NodeId), bytes(Host, Int16), int32(Port), END, // 1339 FindCoordinatorResponse v1
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), int32(NodeId), bytes(Host, Compact), int32(Port), last_tags(0, 0), // 1346 FindCoordinatorResponse v3
+    bytes(Other, Compact), int32(NodeId), bytes(Host, Compact), int32(Port), int16(ErrorCode), bytes(Other, NullableCompact), last_tags(0, 0), // 1354 FindCoordinatorResponse/Coordinators
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 1354, 14), last_tags(0, 0), // 1361 FindCoordinatorResponse v4
+    bytes(Other, Int16), bytes(GroupData, Int32), END, // 1365 JoinGroupRequest/Protocols
+    bytes(GroupId, Int16), int32(Wait), bytes(Other, Int16), bytes(Other, Int16), told_array(Other, Int32, 1365, 6), END, // 1368 JoinGroupRequest v0
+    bytes(GroupId, Int16), int32(Other), int32(Wait), bytes(Other, Int16), bytes(Other, Int16), told_array(Other, Int32, 1365, 6), END, // 1374 JoinGroupRequest v1
+    bytes(GroupId, Int16), int32(Other), int32(Wait), bytes(Other, Int16), bytes(Other, NullableInt16), bytes(Other, Int16), told_array(Other, Int32, 1365, 6), END, // 1381 JoinGroupRequest v5
+    bytes(Other, Compact), bytes(GroupData, Compact), last_tags(0, 0), // 1389 JoinGroupRequest/Protocols
+    tags(0, 0), bytes(GroupId, Compact), int32(Other), int32(Wait), bytes(Other, Compact), bytes(Other, NullableCompact), bytes(Other, Compact), told_array(Other, Compact, 1389, 3), last_tags(0, 0), // 1392 JoinGroupRequest v6
+    tags(0, 0), bytes(GroupId, Compact), int32(Other), int32(Wait), bytes(Other, Compact), bytes(Other, NullableCompact), bytes(Other, Compact), told_array(Other, Compact, 1389, 3), bytes(Other, NullableCompact), last_tags(0, 0), // 1401 JoinGroupRequest v8
+    bytes(Other, Int16), bytes(GroupData, Int32), END, // 1411 JoinGroupResponse/Members
+    int16(ErrorCode), int32(Other), bytes(Other, Int16), bytes(Other, Int16), bytes(Other, Int16), told_array(Other, Int32, 1411, 6), END, // 1414 JoinGroupResponse v0
+    int32(ThrottleTime), int16(ErrorCode), int32(Other), bytes(Other, Int16), bytes(Other, Int16), bytes(Other, Int16), told_array(Other, Int32, 1411, 6), END, // 1421 JoinGroupResponse v2
+    bytes(Other, Int16), bytes(Other, NullableInt16), bytes(GroupData, Int32), END, // 1429 JoinGroupResponse/Members
+    int32(ThrottleTime), int16(ErrorCode), int32(Other), bytes(Other, Int16), bytes(Other, Int16), bytes(Other, Int16), told_array(Other, Int32, 1429, 8), END, // 1433 JoinGroupResponse v5
+    bytes(Other, Compact), bytes(Other, NullableCompact), bytes(GroupData, Compact), last_tags(0, 0), // 1441 JoinGroupResponse/Members
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), int32(Other), bytes(Other, Compact), bytes(Other, Compact), bytes(Other, Compact), told_array(Other, Compact, 1441, 4), last_tags(0, 0), // 1445 JoinGroupResponse v6
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), int32(Other), bytes(Other, NullableCompact), bytes(Other, NullableCompact), bytes(Other, Compact), bytes(Other, Compact), told_array(Other, Compact, 1441, 4), last_tags(0, 0), // 1454 JoinGroupResponse v7
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), int32(Other), bytes(Other, NullableCompact), bytes(Other, NullableCompact), bytes(Other, Compact), int8(Other), bytes(Other, Compact), told_array(Other, Compact, 1441, 4), last_tags(0, 0), // 1464 JoinGroupResponse v9
+    bytes(GroupId, Int16), int32(Other), bytes(Other, Int16), END, // 1475 HeartbeatRequest v0
+    bytes(GroupId, Int16), int32(Other), bytes(Other, Int16), bytes(Other, NullableInt16), END, // 1479 HeartbeatRequest v3
+    tags(0, 0), bytes(GroupId, Compact), int32(Other), bytes(Other, Compact), bytes(Other, NullableCompact), last_tags(0, 0), // 1484 HeartbeatRequest v4
+    int32(ThrottleTime), int16(ErrorCode), END, // 1490 HeartbeatResponse v1
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), last_tags(0, 0), // 1493 HeartbeatResponse v4
+    bytes(GroupId, Int16), bytes(Other, Int16), END, // 1497 LeaveGroupRequest v0
+    bytes(Other, Int16), bytes(Other, NullableInt16), END, // 1500 LeaveGroupRequest/Members
+    bytes(GroupId, Int16), told_array(Other, Int32, 1500, 4), END, // 1503 LeaveGroupRequest v3
+    bytes(Other, Compact), bytes(Other, NullableCompact), last_tags(0, 0), // 1506 LeaveGroupRequest/Members
+    tags(0, 0), bytes(GroupId, Compact), told_array(Other, Compact, 1506, 3), last_tags(0, 0), // 1509 LeaveGroupRequest v4
+    bytes(Other, Compact), bytes(Other, NullableCompact), bytes(Other, NullableCompact), last_tags(0, 0), // 1513 LeaveGroupRequest/Members
+    tags(0, 0), bytes(GroupId, Compact), told_array(Other, Compact, 1513, 4), last_tags(0, 0), // 1517 LeaveGroupRequest v5
+    bytes(Other, Int16), bytes(Other, NullableInt16), int16(ErrorCode), END, // 1521 LeaveGroupResponse/Members
+    int32(ThrottleTime), int16(ErrorCode), told_array(Other, Int32, 1521, 6), END, // 1525 LeaveGroupResponse v3
+    bytes(Other, Compact), bytes(Other, NullableCompact), int16(ErrorCode), last_tags(0, 0), // 1529 LeaveGroupResponse/Members
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, 1529, 5), last_tags(0, 0), // 1533 LeaveGroupResponse v4
+    bytes(Other, Int16), bytes(GroupData, Int32), END, // 1538 SyncGroupRequest/Assignments
+    bytes(GroupId, Int16), int32(Other), bytes(Other, Int16), told_array(Other, Int32, 1538, 6), END, // 1541 SyncGroupRequest v0
+    bytes(GroupId, Int16), int32(Other), bytes(Other, Int16), bytes(Other, NullableInt16), told_array(Other, Int32, 1538, 6), END, // 1546 SyncGroupRequest v3
+    bytes(Other, Compact), bytes(GroupData, Compact), last_tags(0, 0), // 1552 SyncGroupRequest/Assignments
+    tags(0, 0), bytes(GroupId, Compact), int32(Other), bytes(Other, Compact), bytes(Other, NullableCompact), told_array(Other, Compact, 1552, 3), last_tags(0, 0), // 1555 SyncGroupRequest v4
+    tags(0, 0), bytes(GroupId, Compact), int32(Other), bytes(Other, Compact), bytes(Other, NullableCompact), bytes(Other, NullableCompact), bytes(Other, NullableCompact), told_array(Other, Compact, 1552, 3), last_tags(0, 0), // 1562 SyncGroupRequest v5
+    int16(ErrorCode), bytes(GroupData, Int32), END, // 1571 SyncGroupResponse v0
+    int32(ThrottleTime), int16(ErrorCode), bytes(GroupData, Int32), END, // 1574 SyncGroupResponse v1
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(GroupData, Compact), last_tags(0, 0), // 1578 SyncGroupResponse v4
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), bytes(Other, NullableCompact), bytes(GroupData, Compact), last_tags(0, 0), // 1583 SyncGroupResponse v5
+    bytes(GroupId, Int16), END, // 1590 DescribeGroupsRequest/Groups
+    told_array(Other, Int32, 1590, 2), END, // 1592 DescribeGroupsRequest v0
+    told_array(Other, Int32, 1590, 2), int8(Other), END, // 1594 DescribeGroupsRequest v3
+    bytes(GroupId, Compact), END, // 1597 DescribeGroupsRequest/Groups
+    tags(0, 0), told_array(Other, Compact, 1597, 1), int8(Other), last_tags(0, 0), // 1599 DescribeGroupsRequest v5
+    bytes(Other, Int16), bytes(Other, Int16), bytes(Other, Int16), bytes(GroupData, Int32), bytes(GroupData, Int32), END, // 1603 DescribeGroupsResponse/Groups/Members
+    int16(ErrorCode), bytes(GroupId, Int16), bytes(Other, Int16), bytes(Other, Int16), bytes(Other, Int16), told_array(Other, Int32, 1603, 14), END, // 1609 DescribeGroupsResponse/Groups
+    told_array(Other, Int32, 1609, 14), END, // 1616 DescribeGroupsResponse v0
+    int32(ThrottleTime), told_array(Other, Int32, 1609, 14), END, // 1618 DescribeGroupsResponse v1
+    int16(ErrorCode), bytes(GroupId, Int16), bytes(Other, Int16), bytes(Other, Int16), bytes(Other, Int16), told_array(Other, Int32, 1603, 14), int32(Other), END, // 1621 DescribeGroupsResponse/Groups
+    int32(ThrottleTime), told_array(Other, Int32, 1621, 18), END, // 1629 DescribeGroupsResponse v3
+    bytes(Other, Int16), bytes(Other, NullableInt16), bytes(Other, Int16), bytes(Other, Int16), bytes(GroupData, Int32), bytes(GroupData, Int32), END, // 1632 DescribeGroupsResponse/Groups/Members
+    int16(ErrorCode), bytes(GroupId, Int16), bytes(Other, Int16), bytes(Other, Int16), bytes(Other, Int16), told_array(Other, Int32, 1632, 16), int32(Other), END, // 1639 DescribeGroupsResponse/Groups
+    int32(ThrottleTime), told_array(Other, Int32, 1639, 18), END, // 1647 DescribeGroupsResponse v4
+    bytes(Other, Compact), bytes(Other, NullableCompact), bytes(Other, Compact), bytes(Other, Compact), bytes(GroupData, Compact), bytes(GroupData, Compact), last_tags(0, 0), // 1650 DescribeGroupsResponse/Groups/Members
+    int16(ErrorCode), bytes(GroupId, Compact), bytes(Other, Compact), bytes(Other, Compact), bytes(Other, Compact), told_array(Other, Compact, 1650, 7), int32(Other), last_tags(0, 0), // 1657 DescribeGroupsResponse/Groups
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 1657, 12), last_tags(0, 0), // 1665 DescribeGroupsResponse v5
+    int16(ErrorCode), bytes(Other, NullableCompact), bytes(GroupId, Compact), bytes(Other, Compact), bytes(Other, Compact), bytes(Other, Compact), told_array(Other, Compact, 1650, 7), int32(Other), last_tags(0, 0), // 1669 DescribeGroupsResponse/Groups
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 1669, 13), last_tags(0, 0), // 1678 DescribeGroupsResponse v6
+    END, // 1682 ListGroupsRequest v0
+    tags(0, 0), last_tags(0, 0), // 1683 ListGroupsRequest v3
+    tags(0, 0), told_array(Other, Compact, 1328, 1), last_tags(0, 0), // 1685 ListGroupsRequest v4
+    tags(0, 0), told_array(Other, Compact, 1328, 1), told_array(Other, Compact, 1328, 1), last_tags(0, 0), // 1688 ListGroupsRequest v5
+    bytes(GroupId, Int16), bytes(Other, Int16), END, // 1692 ListGroupsResponse/Groups
+    int16(ErrorCode), told_array(Other, Int32, 1692, 4), END, // 1695 ListGroupsResponse v0
+    int32(ThrottleTime), int16(ErrorCode), told_array(Other, Int32, 1692, 4), END, // 1698 ListGroupsResponse v1
+    bytes(GroupId, Compact), bytes(Other, Compact), last_tags(0, 0), // 1702 ListGroupsResponse/Groups
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, 1702, 3), last_tags(0, 0), // 1705 ListGroupsResponse v3
+    bytes(GroupId, Compact), bytes(Other, Compact), bytes(Other, Compact), last_tags(0, 0), // 1710 ListGroupsResponse/Groups
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, 1710, 4), last_tags(0, 0), // 1714 ListGroupsResponse v4
+    bytes(GroupId, Compact), bytes(Other, Compact), bytes(Other, Compact), bytes(Other, Compact), last_tags(0, 0), // 1719 ListGroupsResponse/Groups
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, 1719, 5), last_tags(0, 0), // 1724 ListGroupsResponse v5
+    bytes(Mechanism, Int16), END, // 1729 SaslHandshakeRequest v0
+    bytes(Other, Int16), END, // 1731 SaslHandshakeResponse/Mechanisms
+    int16(ErrorCode), told_array(Other, Int32, 1731, 2), END, // 1733 SaslHandshakeResponse v0
+    tags(0, 0), bytes(SoftwareName, Compact), bytes(SoftwareVersion, Compact), last_tags(0, 0), // 1736 ApiVersionsRequest v3
+    tags(0, 0), bytes(SoftwareName, Compact), bytes(SoftwareVersion, Compact), bytes(Other, NullableCompact), int32(Other), last_tags(0, 0), // 1740 ApiVersionsRequest v5
+    int16(RowKey), int16(RowMin), int16(RowMax), END, // 1746 ApiVersionsResponse/ApiKeys
+    int16(ErrorCode), told_array(VersionRows, Int32, 1746, 6), END, // 1750 ApiVersionsResponse v0
+    int16(ErrorCode), told_array(VersionRows, Int32, 1746, 6), int32(ThrottleTime), END, // 1753 ApiVersionsResponse v1
+    int16(RowKey), int16(RowMin), int16(RowMax), last_tags(0, 0), // 1757 ApiVersionsResponse/ApiKeys
+    bytes(Other, Compact), int16(Other), int16(Other), last_tags(0, 0), // 1761 ApiVersionsResponse/SupportedFeatures
+    told_array(Other, Compact, 1761, 6), END, // 1765 ApiVersionsResponse, tag 0
+    int64(Other), END, // 1767 ApiVersionsResponse, tag 1
+    bytes(FinalizedFeature, Compact), int16(FinalizedLevel), int16(Other), last_tags(0, 0), // 1769 ApiVersionsResponse/FinalizedFeatures
+    told_array(Other, Compact, 1769, 6), END, // 1773 ApiVersionsResponse, tag 2
+    int8(Other), END, // 1775 ApiVersionsResponse, tag 3
+    int16(ErrorCode), told_array(VersionRows, Compact, 1757, 7), int32(ThrottleTime), last_tags(12, 4), // 1777 ApiVersionsResponse v3
+    int32(Other), told_array(Other, Int32, 180, 4), END, // 1781 CreateTopicsRequest/Topics/Assignments
+    bytes(Other, Int16), bytes(ConfigValue, NullableInt16), END, // 1784 CreateTopicsRequest/Topics/Configs
+    bytes(TopicName, Int16), int32(Other), int16(Other), told_array(Other, Int32, 1781, 8), told_array(Other, Int32, 1784, 4), END, // 1787 CreateTopicsRequest/Topics
+    told_array(Other, Int32, 1787, 16), int32(Wait), END, // 1793 CreateTopicsRequest v0
+    told_array(Other, Int32, 1787, 16), int32(Wait), int8(Other), END, // 1796 CreateTopicsRequest v1
+    int32(Other), told_array(Other, Compact, 180, 4), last_tags(0, 0), // 1800 CreateTopicsRequest/Topics/Assignments
+    bytes(Other, Compact), bytes(ConfigValue, NullableCompact), last_tags(0, 0), // 1803 CreateTopicsRequest/Topics/Configs
+    bytes(TopicName, Compact), int32(Other), int16(Other), told_array(Other, Compact, 1800, 6), told_array(Other, Compact, 1803, 3), last_tags(0, 0), // 1806 CreateTopicsRequest/Topics
+    tags(0, 0), told_array(Other, Compact, 1806, 10), int32(Wait), int8(Other), last_tags(0, 0), // 1812 CreateTopicsRequest v5
+    bytes(TopicName, Int16), int16(ErrorCode), END, // 1817 CreateTopicsResponse/Topics
+    told_array(Other, Int32, 1817, 4), END, // 1820 CreateTopicsResponse v0
+    bytes(TopicName, Int16), int16(ErrorCode), bytes(Other, NullableInt16), END, // 1822 CreateTopicsResponse/Topics
+    told_array(Other, Int32, 1822, 6), END, // 1826 CreateTopicsResponse v1
+    int32(ThrottleTime), told_array(Other, Int32, 1822, 6), END, // 1828 CreateTopicsResponse v2
+    bytes(Other, Compact), bytes(ConfigValue, NullableCompact), int8(Other), int8(Other), int8(Other), last_tags(0, 0), // 1831 CreateTopicsResponse/Topics/Configs
+    int16(ErrorCode), END, // 1837 CreateTopicsResponse/Topics, tag 0
+    bytes(TopicName, Compact), int16(ErrorCode), bytes(Other, NullableCompact), int32(Other), int16(Other), told_array(Other, NullableCompact, 1831, 6), last_tags(16, 1), // 1839 CreateTopicsResponse/Topics
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 1839, 12), last_tags(0, 0), // 1846 CreateTopicsResponse v5
+    bytes(TopicName, Compact), uuid(TopicId), int16(ErrorCode), bytes(Other, NullableCompact), int32(Other), int16(Other), told_array(Other, NullableCompact, 1831, 6), last_tags(16, 1), // 1850 CreateTopicsResponse/Topics
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 1850, 28), last_tags(0, 0), // 1858 CreateTopicsResponse v7
+    bytes(TopicName, Int16), END, // 1862 DeleteTopicsRequest/TopicNames
+    told_array(Other, Int32, 1862, 2), int32(Wait), END, // 1864 DeleteTopicsRequest v0
+    bytes(TopicName, Compact), END, // 1867 DeleteTopicsRequest/TopicNames
+    tags(0, 0), told_array(Other, Compact, 1867, 1), int32(Wait), last_tags(0, 0), // 1869 DeleteTopicsRequest v4
+    bytes(TopicName, NullableCompact), uuid(TopicId), last_tags(0, 0), // 1873 DeleteTopicsRequest/Topics
+    tags(0, 0), told_array(Other, Compact, 1873, 18), int32(Wait), last_tags(0, 0), // 1876 DeleteTopicsRequest v6
+    told_array(Other, Int32, 1817, 4), END, // 1880 DeleteTopicsResponse v0
+    int32(ThrottleTime), told_array(Other, Int32, 1817, 4), END, // 1882 DeleteTopicsResponse v1
+    bytes(TopicName, Compact), int16(ErrorCode), last_tags(0, 0), // 1885 DeleteTopicsResponse/Responses
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 1885, 4), last_tags(0, 0), // 1888 DeleteTopicsResponse v4
+    bytes(TopicName, Compact), int16(ErrorCode), bytes(Other, NullableCompact), last_tags(0, 0), // 1892 DeleteTopicsResponse/Responses
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 1892, 5), last_tags(0, 0), // 1896 DeleteTopicsResponse v5
+    bytes(TopicName, NullableCompact), uuid(TopicId), int16(ErrorCode), bytes(Other, NullableCompact), last_tags(0, 0), // 1900 DeleteTopicsResponse/Responses
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 1900, 21), last_tags(0, 0), // 1905 DeleteTopicsResponse v6
+    int32(Other), int64(Other), END, // 1909 DeleteRecordsRequest/Topics/Partitions
+    bytes(TopicName, Int16), told_array(Other, Int32, 1909, 12), END, // 1912 DeleteRecordsRequest/Topics
+    told_array(Other, Int32, 1912, 6), int32(Wait), END, // 1915 DeleteRecordsRequest v0
+    int32(Other), int64(Other), last_tags(0, 0), // 1918 DeleteRecordsRequest/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 1918, 13), last_tags(0, 0), // 1921 DeleteRecordsRequest/Topics
+    tags(0, 0), told_array(Other, Compact, 1921, 3), int32(Wait), last_tags(0, 0), // 1924 DeleteRecordsRequest v2
+    int32(Other), int64(Other), int16(ErrorCode), END, // 1928 DeleteRecordsResponse/Topics/Partitions
+    bytes(TopicName, Int16), told_array(Other, Int32, 1928, 14), END, // 1932 DeleteRecordsResponse/Topics
+    int32(ThrottleTime), told_array(Other, Int32, 1932, 6), END, // 1935 DeleteRecordsResponse v0
+    int32(Other), int64(Other), int16(ErrorCode), last_tags(0, 0), // 1938 DeleteRecordsResponse/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 1938, 15), last_tags(0, 0), // 1942 DeleteRecordsResponse/Topics
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 1942, 3), last_tags(0, 0), // 1945 DeleteRecordsResponse v2
+    bytes(TransactionalId, NullableInt16), int32(Other), END, // 1949 InitProducerIdRequest v0
+    tags(0, 0), bytes(TransactionalId, NullableCompact), int32(Other), last_tags(0, 0), // 1952 InitProducerIdRequest v2
+    tags(0, 0), bytes(TransactionalId, NullableCompact), int32(Other), int64(Other), int16(Other), last_tags(0, 0), // 1956 InitProducerIdRequest v3
+    tags(0, 0), bytes(TransactionalId, NullableCompact), int32(Other), int64(Other), int16(Other), int8(Other), int8(Other), last_tags(0, 0), // 1962 InitProducerIdRequest v6
+    int32(ThrottleTime), int16(ErrorCode), int64(Other), int16(Other), END, // 1970 InitProducerIdResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), int64(Other), int16(Other), last_tags(0, 0), // 1975 InitProducerIdResponse v2
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), int64(Other), int16(Other), int64(Other), int16(Other), last_tags(0, 0), // 1981 InitProducerIdResponse v6
+    int32(Other), int32(Other), END, // 1989 OffsetForLeaderEpochRequest/Topics/Partitions
+    bytes(TopicName, Int16), told_array(Other, Int32, 1989, 8), END, // 1992 OffsetForLeaderEpochRequest/Topics
+    told_array(Other, Int32, 1992, 6), END, // 1995 OffsetForLeaderEpochRequest v0
+    int32(Other), int32(Other), int32(Other), END, // 1997 OffsetForLeaderEpochRequest/Topics/Partitions
+    bytes(TopicName, Int16), told_array(Other, Int32, 1997, 12), END, // 2001 OffsetForLeaderEpochRequest/Topics
+    told_array(Other, Int32, 2001, 6), END, // 2004 OffsetForLeaderEpochRequest v2
+    int32(ReplicaId), told_array(Other, Int32, 2001, 6), END, // 2006 OffsetForLeaderEpochRequest v3
+    int32(Other), int32(Other), int32(Other), last_tags(0, 0), // 2009 OffsetForLeaderEpochRequest/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 2009, 13), last_tags(0, 0), // 2013 OffsetForLeaderEpochRequest/Topics
+    tags(0, 0), int32(ReplicaId), told_array(Other, Compact, 2013, 3), last_tags(0, 0), // 2016 OffsetForLeaderEpochRequest v4
+    int16(ErrorCode), int32(Other), int64(Other), END, // 2020 OffsetForLeaderEpochResponse/Topics/Partitions
+    bytes(TopicName, Int16), told_array(Other, Int32, 2020, 14), END, // 2024 OffsetForLeaderEpochResponse/Topics
+    told_array(Other, Int32, 2024, 6), END, // 2027 OffsetForLeaderEpochResponse v0
+    int16(ErrorCode), int32(Other), int32(Other), int64(Other), END, // 2029 OffsetForLeaderEpochResponse/Topics/Partitions
+    bytes(TopicName, Int16), told_array(Other, Int32, 2029, 18), END, // 2034 OffsetForLeaderEpochResponse/Topics
+    told_array(Other, Int32, 2034, 6), END, // 2037 OffsetForLeaderEpochResponse v1
+    int32(ThrottleTime), told_array(Other, Int32, 2034, 6), END, // 2039 OffsetForLeaderEpochResponse v2
+    int16(ErrorCode), int32(Other), int32(Other), int64(Other), last_tags(0, 0), // 2042 OffsetForLeaderEpochResponse/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 2042, 19), last_tags(0, 0), // 2047 OffsetForLeaderEpochResponse/Topics
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 2047, 3), last_tags(0, 0), // 2050 OffsetForLeaderEpochResponse v4
+    bytes(TopicName, Int16), told_array(Other, Int32, 180, 4), END, // 2054 AddPartitionsToTxnRequest/V3AndBelowTopics
+    bytes(TransactionalId, Int16), int64(Other), int16(Other), told_array(Other, Int32, 2054, 6), END, // 2057 AddPartitionsToTxnRequest v0
+    bytes(TopicName, Compact), told_array(Other, Compact, 180, 4), last_tags(0, 0), // 2062 AddPartitionsToTxnRequest/V3AndBelowTopics
+    tags(0, 0), bytes(TransactionalId, Compact), int64(Other), int16(Other), told_array(Other, Compact, 2062, 3), last_tags(0, 0), // 2065 AddPartitionsToTxnRequest v3
+    bytes(TransactionalId, Compact), int64(Other), int16(Other), int8(Other), told_array(Other, Compact, 2062, 3), last_tags(0, 0), // 2071 AddPartitionsToTxnRequest/Transactions
+    tags(0, 0), told_array(Other, Compact, 2071, 14), last_tags(0, 0), // 2077 AddPartitionsToTxnRequest v4
+    int32(Other), int16(ErrorCode), END, // 2080 AddPartitionsToTxnResponse/ResultsByTopicV3AndBelow/ResultsByPartition
+    bytes(TopicName, Int16), told_array(Other, Int32, 2080, 6), END, // 2083 AddPartitionsToTxnResponse/ResultsByTopicV3AndBelow
+    int32(ThrottleTime), told_array(Other, Int32, 2083, 6), END, // 2086 AddPartitionsToTxnResponse v0
+    int32(Other), int16(ErrorCode), last_tags(0, 0), // 2089 AddPartitionsToTxnResponse/ResultsByTopicV3AndBelow/ResultsByPartition
+    bytes(TopicName, Compact), told_array(Other, Compact, 2089, 7), last_tags(0, 0), // 2092 AddPartitionsToTxnResponse/ResultsByTopicV3AndBelow
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 2092, 3), last_tags(0, 0), // 2095 AddPartitionsToTxnResponse v3
+    bytes(TransactionalId, Compact), told_array(Other, Compact, 2092, 3), last_tags(0, 0), // 2099 AddPartitionsToTxnResponse/ResultsByTransaction
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, 2099, 3), last_tags(0, 0), // 2102 AddPartitionsToTxnResponse v4
+    bytes(TransactionalId, Int16), int64(Other), int16(Other), bytes(GroupId, Int16), END, // 2107 AddOffsetsToTxnRequest v0
+    tags(0, 0), bytes(TransactionalId, Compact), int64(Other), int16(Other), bytes(GroupId, Compact), last_tags(0, 0), // 2112 AddOffsetsToTxnRequest v3
+    bytes(TransactionalId, Int16), int64(Other), int16(Other), int8(Other), END, // 2118 EndTxnRequest v0
+    tags(0, 0), bytes(TransactionalId, Compact), int64(Other), int16(Other), int8(Other), last_tags(0, 0), // 2123 EndTxnRequest v3
+    int64(Other), int16(Other), int8(Other), told_array(Other, Int32, 912, 6), int32(Other), END, // 2129 WriteTxnMarkersRequest/Markers
+    told_array(Other, Int32, 2129, 19), END, // 2135 WriteTxnMarkersRequest v0
+    int64(Other), int16(Other), int8(Other), told_array(Other, Compact, 921, 3), int32(Other), last_tags(0, 0), // 2137 WriteTxnMarkersRequest/Markers
+    tags(0, 0), told_array(Other, Compact, 2137, 17), last_tags(0, 0), // 2143 WriteTxnMarkersRequest v1
+    int64(Other), int16(Other), int8(Other), told_array(Other, Compact, 921, 3), int32(Other), int8(Other), last_tags(0, 0), // 2146 WriteTxnMarkersRequest/Markers
+    tags(0, 0), told_array(Other, Compact, 2146, 18), last_tags(0, 0), // 2153 WriteTxnMarkersRequest v2
+    int64(Other), told_array(Other, Int32, 1191, 6), END, // 2156 WriteTxnMarkersResponse/Markers
+    told_array(Other, Int32, 2156, 12), END, // 2159 WriteTxnMarkersResponse v0
+    int64(Other), told_array(Other, Compact, 1199, 3), last_tags(0, 0), // 2161 WriteTxnMarkersResponse/Markers
+    tags(0, 0), told_array(Other, Compact, 2161, 10), last_tags(0, 0), // 2164 WriteTxnMarkersResponse v1
+    bytes(TransactionalId, Int16), bytes(GroupId, Int16), int64(Other), int16(Other), told_array(Other, Int32, 1114, 6), END, // 2167 TxnOffsetCommitRequest v0
+    bytes(TransactionalId, Int16), bytes(GroupId, Int16), int64(Other), int16(Other), told_array(Other, Int32, 1149, 6), END, // 2173 TxnOffsetCommitRequest v2
+    tags(0, 0), bytes(TransactionalId, Compact), bytes(GroupId, Compact), int64(Other), int16(Other), int32(Other), bytes(Other, Compact), bytes(Other, NullableCompact), told_array(Other, Compact, 1168, 3), last_tags(0, 0), // 2179 TxnOffsetCommitRequest v3
+    tags(0, 0), bytes(TransactionalId, Compact), bytes(GroupId, Compact), int64(Other), int16(Other), int32(Other), bytes(Other, Compact), bytes(Other, NullableCompact), told_array(Other, Compact, 1178, 18), last_tags(0, 0), // 2189 TxnOffsetCommitRequest v6
+    int8(Other), bytes(Other, NullableInt16), bytes(Other, NullableInt16), bytes(Other, NullableInt16), int8(Other), int8(Other), END, // 2199 DescribeAclsRequest v0
+    int8(Other), bytes(Other, NullableInt16), int8(Other), bytes(Other, NullableInt16), bytes(Other, NullableInt16), int8(Other), int8(Other), END, // 2206 DescribeAclsRequest v1
+    tags(0, 0), int8(Other), bytes(Other, NullableCompact), int8(Other), bytes(Other, NullableCompact), bytes(Other, NullableCompact), int8(Other), int8(Other), last_tags(0, 0), // 2214 DescribeAclsRequest v2
+    bytes(Other, Int16), bytes(Other, Int16), int8(Other), int8(Other), END, // 2223 DescribeAclsResponse/Resources/Acls
+    int8(Other), bytes(Other, Int16), told_array(Other, Int32, 2223, 6), END, // 2228 DescribeAclsResponse/Resources
+    int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableInt16), told_array(Other, Int32, 2228, 7), END, // 2232 DescribeAclsResponse v0
+    int8(Other), bytes(Other, Int16), int8(Other), told_array(Other, Int32, 2223, 6), END, // 2237 DescribeAclsResponse/Resources
+    int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableInt16), told_array(Other, Int32, 2237, 8), END, // 2242 DescribeAclsResponse v1
+    bytes(Other, Compact), bytes(Other, Compact), int8(Other), int8(Other), last_tags(0, 0), // 2247 DescribeAclsResponse/Resources/Acls
+    int8(Other), bytes(Other, Compact), int8(Other), told_array(Other, Compact, 2247, 5), last_tags(0, 0), // 2252 DescribeAclsResponse/Resources
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, Compact, 2252, 5), last_tags(0, 0), // 2257 DescribeAclsResponse v2
+    int8(Other), bytes(Other, Int16), bytes(Other, Int16), bytes(Other, Int16), int8(Other), int8(Other), END, // 2263 CreateAclsRequest/Creations
+    told_array(Other, Int32, 2263, 9), END, // 2270 CreateAclsRequest v0
+    int8(Other), bytes(Other, Int16), int8(Other), bytes(Other, Int16), bytes(Other, Int16), int8(Other), int8(Other), END, // 2272 CreateAclsRequest/Creations
+    told_array(Other, Int32, 2272, 10), END, // 2280 CreateAclsRequest v1
+    int8(Other), bytes(Other, Compact), int8(Other), bytes(Other, Compact), bytes(Other, Compact), int8(Other), int8(Other), last_tags(0, 0), // 2282 CreateAclsRequest/Creations
+    tags(0, 0), told_array(Other, Compact, 2282, 8), last_tags(0, 0), // 2290 CreateAclsRequest v2
+    int16(ErrorCode), bytes(Other, NullableInt16), END, // 2293 CreateAclsResponse/Results
+    int32(ThrottleTime), told_array(Other, Int32, 2293, 4), END, // 2296 CreateAclsResponse v0
+    int16(ErrorCode), bytes(Other, NullableCompact), last_tags(0, 0), // 2299 CreateAclsResponse/Results
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 2299, 4), last_tags(0, 0), // 2302 CreateAclsResponse v2
+    told_array(Other, Int32, 2199, 9), END, // 2306 DeleteAclsRequest v0
+    told_array(Other, Int32, 2206, 10), END, // 2308 DeleteAclsRequest v1
+    int8(Other), bytes(Other, NullableCompact), int8(Other), bytes(Other, NullableCompact), bytes(Other, NullableCompact), int8(Other), int8(Other), last_tags(0, 0), // 2310 DeleteAclsRequest/Filters
+    tags(0, 0), told_array(Other, Compact, 2310, 8), last_tags(0, 0), // 2318 DeleteAclsRequest v2
+    int16(ErrorCode), bytes(Other, NullableInt16), int8(Other), bytes(Other, Int16), bytes(Other, Int16), bytes(Other, Int16), int8(Other), int8(Other), END, // 2321 DeleteAclsResponse/FilterResults/MatchingAcls
+    int16(ErrorCode), bytes(Other, NullableInt16), told_array(Other, Int32, 2321, 13), END, // 2330 DeleteAclsResponse/FilterResults
+    int32(ThrottleTime), told_array(Other, Int32, 2330, 8), END, // 2334 DeleteAclsResponse v0
+    int16(ErrorCode), bytes(Other, NullableInt16), int8(Other), bytes(Other, Int16), int8(Other), bytes(Other, Int16), bytes(Other, Int16), int8(Other), int8(Other), END, // 2337 DeleteAclsResponse/FilterResults/MatchingAcls
+    int16(ErrorCode), bytes(Other, NullableInt16), told_array(Other, Int32, 2337, 14), END, // 2347 DeleteAclsResponse/FilterResults
+    int32(ThrottleTime), told_array(Other, Int32, 2347, 8), END, // 2351 DeleteAclsResponse v1
+    int16(ErrorCode), bytes(Other, NullableCompact), int8(Other), bytes(Other, Compact), int8(Other), bytes(Other, Compact), bytes(Other, Compact), int8(Other), int8(Other), last_tags(0, 0), // 2354 DeleteAclsResponse/FilterResults/MatchingAcls
+    int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, Compact, 2354, 11), last_tags(0, 0), // 2364 DeleteAclsResponse/FilterResults
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 2364, 5), last_tags(0, 0), // 2368 DeleteAclsResponse v2
+    int8(Other), bytes(Other, Int16), told_array(Other, NullableInt32, 1731, 2), END, // 2372 DescribeConfigsRequest/Resources
+    told_array(Other, Int32, 2372, 7), END, // 2376 DescribeConfigsRequest v0
+    told_array(Other, Int32, 2372, 7), int8(Other), END, // 2378 DescribeConfigsRequest v1
+    told_array(Other, Int32, 2372, 7), int8(Other), int8(Other), END, // 2381 DescribeConfigsRequest v3
+    int8(Other), bytes(Other, Compact), told_array(Other, NullableCompact, 1328, 1), last_tags(0, 0), // 2385 DescribeConfigsRequest/Resources
+    tags(0, 0), told_array(Other, Compact, 2385, 4), int8(Other), int8(Other), last_tags(0, 0), // 2389 DescribeConfigsRequest v4
+    bytes(Other, Int16), bytes(ConfigValue, NullableInt16), int8(Other), int8(Other), int8(Other), END, // 2394 DescribeConfigsResponse/Results/Configs
+    int16(ErrorCode), bytes(Other, NullableInt16), int8(Other), bytes(Other, Int16), told_array(Other, Int32, 2394, 7), END, // 2400 DescribeConfigsResponse/Results
+    int32(ThrottleTime), told_array(Other, Int32, 2400, 11), END, // 2406 DescribeConfigsResponse v0
+    bytes(Other, Int16), bytes(ConfigValue, NullableInt16), int8(Other), END, // 2409 DescribeConfigsResponse/Results/Configs/Synonyms
+    bytes(Other, Int16), bytes(ConfigValue, NullableInt16), int8(Other), int8(Other), int8(Other), told_array(Other, Int32, 2409, 5), END, // 2413 DescribeConfigsResponse/Results/Configs
+    int16(ErrorCode), bytes(Other, NullableInt16), int8(Other), bytes(Other, Int16), told_array(Other, Int32, 2413, 11), END, // 2420 DescribeConfigsResponse/Results
+    int32(ThrottleTime), told_array(Other, Int32, 2420, 11), END, // 2426 DescribeConfigsResponse v1
+    bytes(Other, Int16), bytes(ConfigValue, NullableInt16), int8(Other), int8(Other), int8(Other), told_array(Other, Int32, 2409, 5), int8(Other), bytes(Other, NullableInt16), END, // 2429 DescribeConfigsResponse/Results/Configs
+    int16(ErrorCode), bytes(Other, NullableInt16), int8(Other), bytes(Other, Int16), told_array(Other, Int32, 2429, 14), END, // 2438 DescribeConfigsResponse/Results
+    int32(ThrottleTime), told_array(Other, Int32, 2438, 11), END, // 2444 DescribeConfigsResponse v3
+    bytes(Other, Compact), bytes(ConfigValue, NullableCompact), int8(Other), last_tags(0, 0), // 2447 DescribeConfigsResponse/Results/Configs/Synonyms
+    bytes(Other, Compact), bytes(ConfigValue, NullableCompact), int8(Other), int8(Other), int8(Other), told_array(Other, Compact, 2447, 4), int8(Other), bytes(Other, NullableCompact), last_tags(0, 0), // 2451 DescribeConfigsResponse/Results/Configs
+    int16(ErrorCode), bytes(Other, NullableCompact), int8(Other), bytes(Other, Compact), told_array(Other, Compact, 2451, 9), last_tags(0, 0), // 2460 DescribeConfigsResponse/Results
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 2460, 7), last_tags(0, 0), // 2466 DescribeConfigsResponse v4
+    int8(Other), bytes(Other, Int16), told_array(Other, Int32, 1784, 4), END, // 2470 AlterConfigsRequest/Resources
+    told_array(Other, Int32, 2470, 7), int8(Other), END, // 2474 AlterConfigsRequest v0
+    int8(Other), bytes(Other, Compact), told_array(Other, Compact, 1803, 3), last_tags(0, 0), // 2477 AlterConfigsRequest/Resources
+    tags(0, 0), told_array(Other, Compact, 2477, 4), int8(Other), last_tags(0, 0), // 2481 AlterConfigsRequest v2
+    int16(ErrorCode), bytes(Other, NullableInt16), int8(Other), bytes(Other, Int16), END, // 2485 AlterConfigsResponse/Responses
+    int32(ThrottleTime), told_array(Other, Int32, 2485, 7), END, // 2490 AlterConfigsResponse v0
+    int16(ErrorCode), bytes(Other, NullableCompact), int8(Other), bytes(Other, Compact), last_tags(0, 0), // 2493 AlterConfigsResponse/Responses
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 2493, 6), last_tags(0, 0), // 2498 AlterConfigsResponse v2
+    bytes(Other, Int16), told_array(Other, Int32, 2054, 6), END, // 2502 AlterReplicaLogDirsRequest/Dirs
+    told_array(Other, Int32, 2502, 6), END, // 2505 AlterReplicaLogDirsRequest v0
+    bytes(Other, Compact), told_array(Other, Compact, 2062, 3), last_tags(0, 0), // 2507 AlterReplicaLogDirsRequest/Dirs
+    tags(0, 0), told_array(Other, Compact, 2507, 3), last_tags(0, 0), // 2510 AlterReplicaLogDirsRequest v2
+    bytes(TopicName, Int16), told_array(Other, Int32, 1188, 6), END, // 2513 AlterReplicaLogDirsResponse/Results
+    int32(ThrottleTime), told_array(Other, Int32, 2513, 6), END, // 2516 AlterReplicaLogDirsResponse v0
+    bytes(TopicName, Compact), told_array(Other, Compact, 894, 7), last_tags(0, 0), // 2519 AlterReplicaLogDirsResponse/Results
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 2519, 3), last_tags(0, 0), // 2522 AlterReplicaLogDirsResponse v2
+    told_array(Other, NullableInt32, 182, 6), END, // 2526 DescribeLogDirsRequest v0
+    tags(0, 0), told_array(Other, NullableCompact, 235, 3), last_tags(0, 0), // 2528 DescribeLogDirsRequest v2
+    int32(Other), int64(Other), int64(Other), int8(Other), END, // 2531 DescribeLogDirsResponse/Results/Topics/Partitions
+    bytes(TopicName, Int16), told_array(Other, Int32, 2531, 21), END, // 2536 DescribeLogDirsResponse/Results/Topics
+    int16(ErrorCode), bytes(Other, Int16), told_array(Other, Int32, 2536, 6), END, // 2539 DescribeLogDirsResponse/Results
+    int32(ThrottleTime), told_array(Other, Int32, 2539, 8), END, // 2543 DescribeLogDirsResponse v0
+    int32(Other), int64(Other), int64(Other), int8(Other), last_tags(0, 0), // 2546 DescribeLogDirsResponse/Results/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 2546, 22), last_tags(0, 0), // 2551 DescribeLogDirsResponse/Results/Topics
+    int16(ErrorCode), bytes(Other, Compact), told_array(Other, Compact, 2551, 3), last_tags(0, 0), // 2554 DescribeLogDirsResponse/Results
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 2554, 5), last_tags(0, 0), // 2558 DescribeLogDirsResponse v2
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, 2554, 5), last_tags(0, 0), // 2562 DescribeLogDirsResponse v3
+    int16(ErrorCode), bytes(Other, Compact), told_array(Other, Compact, 2551, 3), int64(Other), int64(Other), last_tags(0, 0), // 2567 DescribeLogDirsResponse/Results
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, 2567, 21), last_tags(0, 0), // 2573 DescribeLogDirsResponse v4
+    int16(ErrorCode), bytes(Other, Compact), told_array(Other, Compact, 2551, 3), int64(Other), int64(Other), int8(Other), last_tags(0, 0), // 2578 DescribeLogDirsResponse/Results
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, 2578, 22), last_tags(0, 0), // 2585 DescribeLogDirsResponse v5
+    bytes(SaslBytes, Int32), END, // 2590 SaslAuthenticateRequest v0
+    tags(0, 0), bytes(SaslBytes, Compact), last_tags(0, 0), // 2592 SaslAuthenticateRequest v2
+    int16(ErrorCode), bytes(Other, NullableInt16), bytes(SaslBytes, Int32), END, // 2595 SaslAuthenticateResponse v0
+    int16(ErrorCode), bytes(Other, NullableInt16), bytes(SaslBytes, Int32), int64(Other), END, // 2599 SaslAuthenticateResponse v1
+    tags(0, 0), int16(ErrorCode), bytes(Other, NullableCompact), bytes(SaslBytes, Compact), int64(Other), last_tags(0, 0), // 2604 SaslAuthenticateResponse v2
+    told_array(Other, Int32, 180, 4), END, // 2610 CreatePartitionsRequest/Topics/Assignments
+    bytes(TopicName, Int16), int32(Other), told_array(Other, NullableInt32, 2610, 4), END, // 2612 CreatePartitionsRequest/Topics
+    told_array(Other, Int32, 2612, 10), int32(Wait), int8(Other), END, // 2616 CreatePartitionsRequest v0
+    told_array(Other, Compact, 180, 4), last_tags(0, 0), // 2620 CreatePartitionsRequest/Topics/Assignments
+    bytes(TopicName, Compact), int32(Other), told_array(Other, NullableCompact, 2620, 2), last_tags(0, 0), // 2622 CreatePartitionsRequest/Topics
+    tags(0, 0), told_array(Other, Compact, 2622, 7), int32(Wait), int8(Other), last_tags(0, 0), // 2626 CreatePartitionsRequest v2
+    int32(ThrottleTime), told_array(Other, Int32, 1822, 6), END, // 2631 CreatePartitionsResponse v0
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 1892, 5), last_tags(0, 0), // 2634 CreatePartitionsResponse v2
+    bytes(Other, Int16), bytes(Other, Int16), END, // 2638 CreateDelegationTokenRequest/Renewers
+    told_array(Other, Int32, 2638, 4), int64(Other), END, // 2641 CreateDelegationTokenRequest v0
+    bytes(Other, Compact), bytes(Other, Compact), last_tags(0, 0), // 2644 CreateDelegationTokenRequest/Renewers
+    tags(0, 0), told_array(Other, Compact, 2644, 3), int64(Other), last_tags(0, 0), // 2647 CreateDelegationTokenRequest v2
+    tags(0, 0), bytes(Other, NullableCompact), bytes(Other, NullableCompact), told_array(Other, Compact, 2644, 3), int64(Other), last_tags(0, 0), // 2651 CreateDelegationTokenRequest v3
+    int16(ErrorCode), bytes(Other, Int16), bytes(Other, Int16), int64(Other), int64(Other), int64(Other), bytes(Other, Int16), bytes(Credential, Int32), int32(ThrottleTime), END, // 2657 CreateDelegationTokenResponse v0
+    tags(0, 0), int16(ErrorCode), bytes(Other, Compact), bytes(Other, Compact), int64(Other), int64(Other), int64(Other), bytes(Other, Compact), bytes(Credential, Compact), int32(ThrottleTime), last_tags(0, 0), // 2667 CreateDelegationTokenResponse v2
+    tags(0, 0), int16(ErrorCode), bytes(Other, Compact), bytes(Other, Compact), bytes(Other, Compact), bytes(Other, Compact), int64(Other), int64(Other), int64(Other), bytes(Other, Compact), bytes(Credential, Compact), int32(ThrottleTime), last_tags(0, 0), // 2678 CreateDelegationTokenResponse v3
+    bytes(Credential, Int32), int64(Other), END, // 2691 RenewDelegationTokenRequest v0
+    tags(0, 0), bytes(Credential, Compact), int64(Other), last_tags(0, 0), // 2694 RenewDelegationTokenRequest v2
+    int16(ErrorCode), int64(Other), int32(ThrottleTime), END, // 2698 RenewDelegationTokenResponse v0
+    tags(0, 0), int16(ErrorCode), int64(Other), int32(ThrottleTime), last_tags(0, 0), // 2702 RenewDelegationTokenResponse v2
+    bytes(Credential, Int32), int64(Other), END, // 2707 ExpireDelegationTokenRequest v0
+    tags(0, 0), bytes(Credential, Compact), int64(Other), last_tags(0, 0), // 2710 ExpireDelegationTokenRequest v2
+    told_array(Other, NullableInt32, 2638, 4), END, // 2714 DescribeDelegationTokenRequest v0
+    tags(0, 0), told_array(Other, NullableCompact, 2644, 3), last_tags(0, 0), // 2716 DescribeDelegationTokenRequest v2
+    bytes(Other, Int16), bytes(Other, Int16), int64(Other), int64(Other), int64(Other), bytes(Other, Int16), bytes(Credential, Int32), told_array(Other, Int32, 2638, 4), END, // 2719 DescribeDelegationTokenResponse/Tokens
+    int16(ErrorCode), told_array(Other, Int32, 2719, 38), int32(ThrottleTime), END, // 2728 DescribeDelegationTokenResponse v0
+    bytes(Other, Compact), bytes(Other, Compact), int64(Other), int64(Other), int64(Other), bytes(Other, Compact), bytes(Credential, Compact), told_array(Other, Compact, 2644, 3), last_tags(0, 0), // 2732 DescribeDelegationTokenResponse/Tokens
+    tags(0, 0), int16(ErrorCode), told_array(Other, Compact, 2732, 30), int32(ThrottleTime), last_tags(0, 0), // 2741 DescribeDelegationTokenResponse v2
+    bytes(Other, Compact), bytes(Other, Compact), bytes(Other, Compact), bytes(Other, Compact), int64(Other), int64(Other), int64(Other), bytes(Other, Compact), bytes(Credential, Compact), told_array(Other, Compact, 2644, 3), last_tags(0, 0), // 2746 DescribeDelegationTokenResponse/Tokens
+    tags(0, 0), int16(ErrorCode), told_array(Other, Compact, 2746, 32), int32(ThrottleTime), last_tags(0, 0), // 2757 DescribeDelegationTokenResponse v3
+    told_array(Other, Int32, 1590, 2), END, // 2762 DeleteGroupsRequest v0
+    tags(0, 0), told_array(Other, Compact, 1597, 1), last_tags(0, 0), // 2764 DeleteGroupsRequest v2
+    bytes(GroupId, Int16), int16(ErrorCode), END, // 2767 DeleteGroupsResponse/Results
+    int32(ThrottleTime), told_array(Other, Int32, 2767, 4), END, // 2770 DeleteGroupsResponse v0
+    bytes(GroupId, Compact), int16(ErrorCode), last_tags(0, 0), // 2773 DeleteGroupsResponse/Results
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 2773, 4), last_tags(0, 0), // 2776 DeleteGroupsResponse v2
+    bytes(GroupId, Compact), int16(ErrorCode), bytes(Other, NullableCompact), last_tags(0, 0), // 2780 DeleteGroupsResponse/Results
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 2780, 5), last_tags(0, 0), // 2784 DeleteGroupsResponse v3
+    told_array(Other, NullableInt32, 182, 6), int32(Wait), END, // 2788 ElectLeadersRequest v0
+    int8(Other), told_array(Other, NullableInt32, 182, 6), int32(Wait), END, // 2791 ElectLeadersRequest v1
+    tags(0, 0), int8(Other), told_array(Other, NullableCompact, 235, 3), int32(Wait), last_tags(0, 0), // 2795 ElectLeadersRequest v2
+    int32(Other), int16(ErrorCode), bytes(Other, NullableInt16), END, // 2800 ElectLeadersResponse/ReplicaElectionResults/PartitionResult
+    bytes(TopicName, Int16), told_array(Other, Int32, 2800, 8), END, // 2804 ElectLeadersResponse/ReplicaElectionResults
+    int32(ThrottleTime), told_array(Other, Int32, 2804, 6), END, // 2807 ElectLeadersResponse v0
+    int32(ThrottleTime), int16(ErrorCode), told_array(Other, Int32, 2804, 6), END, // 2810 ElectLeadersResponse v1
+    int32(Other), int16(ErrorCode), bytes(Other, NullableCompact), last_tags(0, 0), // 2814 ElectLeadersResponse/ReplicaElectionResults/PartitionResult
+    bytes(TopicName, Compact), told_array(Other, Compact, 2814, 8), last_tags(0, 0), // 2818 ElectLeadersResponse/ReplicaElectionResults
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, 2818, 3), last_tags(0, 0), // 2821 ElectLeadersResponse v2
+    bytes(Other, Int16), int8(Other), bytes(ConfigValue, NullableInt16), END, // 2826 IncrementalAlterConfigsRequest/Resources/Configs
+    int8(Other), bytes(Other, Int16), told_array(Other, Int32, 2826, 5), END, // 2830 IncrementalAlterConfigsRequest/Resources
+    told_array(Other, Int32, 2830, 7), int8(Other), END, // 2834 IncrementalAlterConfigsRequest v0
+    bytes(Other, Compact), int8(Other), bytes(ConfigValue, NullableCompact), last_tags(0, 0), // 2837 IncrementalAlterConfigsRequest/Resources/Configs
+    int8(Other), bytes(Other, Compact), told_array(Other, Compact, 2837, 4), last_tags(0, 0), // 2841 IncrementalAlterConfigsRequest/Resources
+    tags(0, 0), told_array(Other, Compact, 2841, 4), int8(Other), last_tags(0, 0), // 2845 IncrementalAlterConfigsRequest v1
+    int32(Other), told_array(Other, NullableCompact, 180, 4), last_tags(0, 0), // 2849 AlterPartitionReassignmentsRequest/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 2849, 6), last_tags(0, 0), // 2852 AlterPartitionReassignmentsRequest/Topics
+    tags(0, 0), int32(Wait), told_array(Other, Compact, 2852, 3), last_tags(0, 0), // 2855 AlterPartitionReassignmentsRequest v0
+    tags(0, 0), int32(Wait), int8(Other), told_array(Other, Compact, 2852, 3), last_tags(0, 0), // 2859 AlterPartitionReassignmentsRequest v1
+    int32(Other), int16(ErrorCode), bytes(Other, NullableCompact), last_tags(0, 0), // 2864 AlterPartitionReassignmentsResponse/Responses/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 2864, 8), last_tags(0, 0), // 2868 AlterPartitionReassignmentsResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, Compact, 2868, 3), last_tags(0, 0), // 2871 AlterPartitionReassignmentsResponse v0
+    tags(0, 0), int32(ThrottleTime), int8(Other), int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, Compact, 2868, 3), last_tags(0, 0), // 2877 AlterPartitionReassignmentsResponse v1
+    tags(0, 0), int32(Wait), told_array(Other, NullableCompact, 921, 3), last_tags(0, 0), // 2884 ListPartitionReassignmentsRequest v0
+    int32(Other), told_array(Other, Compact, 180, 4), told_array(Other, Compact, 180, 4), told_array(Other, Compact, 180, 4), last_tags(0, 0), // 2888 ListPartitionReassignmentsResponse/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 2888, 8), last_tags(0, 0), // 2893 ListPartitionReassignmentsResponse/Topics
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, Compact, 2893, 3), last_tags(0, 0), // 2896 ListPartitionReassignmentsResponse v0
+    int32(Other), END, // 2902 OffsetDeleteRequest/Topics/Partitions
+    bytes(TopicName, Int16), told_array(Other, Int32, 2902, 4), END, // 2904 OffsetDeleteRequest/Topics
+    bytes(GroupId, Int16), told_array(Other, Int32, 2904, 6), END, // 2907 OffsetDeleteRequest v0
+    int16(ErrorCode), int32(ThrottleTime), told_array(Other, Int32, 1191, 6), END, // 2910 OffsetDeleteResponse v0
+    bytes(Other, Int16), int8(Other), bytes(Other, NullableInt16), END, // 2914 DescribeClientQuotasRequest/Components
+    told_array(Other, Int32, 2914, 5), int8(Other), END, // 2918 DescribeClientQuotasRequest v0
+    bytes(Other, Compact), int8(Other), bytes(Other, NullableCompact), last_tags(0, 0), // 2921 DescribeClientQuotasRequest/Components
+    tags(0, 0), told_array(Other, Compact, 2921, 4), int8(Other), last_tags(0, 0), // 2925 DescribeClientQuotasRequest v1
+    bytes(Other, Int16), bytes(Other, NullableInt16), END, // 2929 DescribeClientQuotasResponse/Entries/Entity
+    bytes(Other, Int16), int64(Other), END, // 2932 DescribeClientQuotasResponse/Entries/Values
+    told_array(Other, Int32, 2929, 4), told_array(Other, Int32, 2932, 10), END, // 2935 DescribeClientQuotasResponse/Entries
+    int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableInt16), told_array(Other, NullableInt32, 2935, 8), END, // 2938 DescribeClientQuotasResponse v0
+    bytes(Other, Compact), bytes(Other, NullableCompact), last_tags(0, 0), // 2943 DescribeClientQuotasResponse/Entries/Entity
+    bytes(Other, Compact), int64(Other), last_tags(0, 0), // 2946 DescribeClientQuotasResponse/Entries/Values
+    told_array(Other, Compact, 2943, 3), told_array(Other, Compact, 2946, 10), last_tags(0, 0), // 2949 DescribeClientQuotasResponse/Entries
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, NullableCompact, 2949, 3), last_tags(0, 0), // 2952 DescribeClientQuotasResponse v1
+    bytes(Other, Int16), int64(Other), int8(Other), END, // 2958 AlterClientQuotasRequest/Entries/Ops
+    told_array(Other, Int32, 2929, 4), told_array(Other, Int32, 2958, 11), END, // 2962 AlterClientQuotasRequest/Entries
+    told_array(Other, Int32, 2962, 8), int8(Other), END, // 2965 AlterClientQuotasRequest v0
+    bytes(Other, Compact), int64(Other), int8(Other), last_tags(0, 0), // 2968 AlterClientQuotasRequest/Entries/Ops
+    told_array(Other, Compact, 2943, 3), told_array(Other, Compact, 2968, 11), last_tags(0, 0), // 2972 AlterClientQuotasRequest/Entries
+    tags(0, 0), told_array(Other, Compact, 2972, 3), int8(Other), last_tags(0, 0), // 2975 AlterClientQuotasRequest v1
+    int16(ErrorCode), bytes(Other, NullableInt16), told_array(Other, Int32, 2929, 4), END, // 2979 AlterClientQuotasResponse/Entries
+    int32(ThrottleTime), told_array(Other, Int32, 2979, 8), END, // 2983 AlterClientQuotasResponse v0
+    int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, Compact, 2943, 3), last_tags(0, 0), // 2986 AlterClientQuotasResponse/Entries
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 2986, 5), last_tags(0, 0), // 2990 AlterClientQuotasResponse v1
+    bytes(Other, Compact), last_tags(0, 0), // 2994 DescribeUserScramCredentialsRequest/Users
+    tags(0, 0), told_array(Other, NullableCompact, 2994, 2), last_tags(0, 0), // 2996 DescribeUserScramCredentialsRequest v0
+    int8(Other), int32(Other), last_tags(0, 0), // 2999 DescribeUserScramCredentialsResponse/Results/CredentialInfos
+    bytes(Other, Compact), int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, Compact, 2999, 6), last_tags(0, 0), // 3002 DescribeUserScramCredentialsResponse/Results
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, Compact, 3002, 6), last_tags(0, 0), // 3007 DescribeUserScramCredentialsResponse v0
+    bytes(Other, Compact), int8(Other), last_tags(0, 0), // 3013 AlterUserScramCredentialsRequest/Deletions
+    bytes(Other, Compact), int8(Other), int32(Other), bytes(Credential, Compact), bytes(Credential, Compact), last_tags(0, 0), // 3016 AlterUserScramCredentialsRequest/Upsertions
+    tags(0, 0), told_array(Other, Compact, 3013, 3), told_array(Other, Compact, 3016, 9), last_tags(0, 0), // 3022 AlterUserScramCredentialsRequest v0
+    bytes(Other, Compact), int16(ErrorCode), bytes(Other, NullableCompact), last_tags(0, 0), // 3026 AlterUserScramCredentialsResponse/Results
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 3026, 5), last_tags(0, 0), // 3030 AlterUserScramCredentialsResponse v0
+    int32(Other), int32(Other), int32(ReplicaId), int32(Other), int64(Other), last_tags(0, 0), // 3034 VoteRequest/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 3034, 25), last_tags(0, 0), // 3040 VoteRequest/Topics
+    tags(0, 0), bytes(Other, NullableCompact), told_array(Other, Compact, 3040, 3), last_tags(0, 0), // 3043 VoteRequest v0
+    int32(Other), int32(Other), int32(ReplicaId), uuid(Other), uuid(Other), int32(Other), int64(Other), last_tags(0, 0), // 3047 VoteRequest/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 3047, 57), last_tags(0, 0), // 3055 VoteRequest/Topics
+    tags(0, 0), bytes(Other, NullableCompact), int32(Other), told_array(Other, Compact, 3055, 3), last_tags(0, 0), // 3058 VoteRequest v1
+    int32(Other), int32(Other), int32(ReplicaId), uuid(Other), uuid(Other), int32(Other), int64(Other), int8(Other), last_tags(0, 0), // 3063 VoteRequest/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 3063, 58), last_tags(0, 0), // 3072 VoteRequest/Topics
+    tags(0, 0), bytes(Other, NullableCompact), int32(Other), told_array(Other, Compact, 3072, 3), last_tags(0, 0), // 3075 VoteRequest v2
+    int32(Other), int16(ErrorCode), int32(Other), int32(Other), int8(Other), last_tags(0, 0), // 3080 VoteResponse/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 3080, 16), last_tags(0, 0), // 3086 VoteResponse/Topics
+    tags(0, 0), int16(ErrorCode), told_array(Other, Compact, 3086, 3), last_tags(0, 0), // 3089 VoteResponse v0
+    int32(Other), bytes(Other, Compact), uint16(Other), last_tags(0, 0), // 3093 VoteResponse/NodeEndpoints
+    told_array(Other, Compact, 3093, 8), END, // 3097 VoteResponse, tag 0
+    tags(0, 0), int16(ErrorCode), told_array(Other, Compact, 3086, 3), last_tags(17, 1), // 3099 VoteResponse v1
+    int32(Other), int32(Other), int32(Other), END, // 3103 BeginQuorumEpochRequest/Topics/Partitions
+    bytes(TopicName, Int16), told_array(Other, Int32, 3103, 12), END, // 3107 BeginQuorumEpochRequest/Topics
+    bytes(Other, NullableInt16), told_array(Other, Int32, 3107, 6), END, // 3110 BeginQuorumEpochRequest v0
+    int32(Other), uuid(Other), int32(Other), int32(Other), last_tags(0, 0), // 3113 BeginQuorumEpochRequest/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 3113, 29), last_tags(0, 0), // 3118 BeginQuorumEpochRequest/Topics
+    bytes(Other, Compact), bytes(Other, Compact), uint16(Other), last_tags(0, 0), // 3121 BeginQuorumEpochRequest/LeaderEndpoints
+    tags(0, 0), bytes(Other, NullableCompact), int32(Other), told_array(Other, Compact, 3118, 3), told_array(Other, Compact, 3121, 5), last_tags(0, 0), // 3125 BeginQuorumEpochRequest v1
+    int32(Other), int16(ErrorCode), int32(Other), int32(Other), END, // 3131 BeginQuorumEpochResponse/Topics/Partitions
+    bytes(TopicName, Int16), told_array(Other, Int32, 3131, 14), END, // 3136 BeginQuorumEpochResponse/Topics
+    int16(ErrorCode), told_array(Other, Int32, 3136, 6), END, // 3139 BeginQuorumEpochResponse v0
+    int32(Other), int16(ErrorCode), int32(Other), int32(Other), last_tags(0, 0), // 3142 BeginQuorumEpochResponse/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 3142, 15), last_tags(0, 0), // 3147 BeginQuorumEpochResponse/Topics
+    tags(0, 0), int16(ErrorCode), told_array(Other, Compact, 3147, 3), last_tags(17, 1), // 3150 BeginQuorumEpochResponse v1
+    int32(Other), int32(Other), int32(Other), told_array(Other, Int32, 180, 4), END, // 3154 EndQuorumEpochRequest/Topics/Partitions
+    bytes(TopicName, Int16), told_array(Other, Int32, 3154, 16), END, // 3159 EndQuorumEpochRequest/Topics
+    bytes(Other, NullableInt16), told_array(Other, Int32, 3159, 6), END, // 3162 EndQuorumEpochRequest v0
+    int32(Other), uuid(Other), last_tags(0, 0), // 3165 EndQuorumEpochRequest/Topics/Partitions/PreferredCandidates
+    int32(Other), int32(Other), int32(Other), told_array(Other, Compact, 3165, 21), last_tags(0, 0), // 3168 EndQuorumEpochRequest/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 3168, 14), last_tags(0, 0), // 3173 EndQuorumEpochRequest/Topics
+    tags(0, 0), bytes(Other, NullableCompact), told_array(Other, Compact, 3173, 3), told_array(Other, Compact, 3121, 5), last_tags(0, 0), // 3176 EndQuorumEpochRequest v1
+    int32(Other), last_tags(0, 0), // 3181 DescribeQuorumRequest/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 3181, 5), last_tags(0, 0), // 3183 DescribeQuorumRequest/Topics
+    tags(0, 0), told_array(Other, Compact, 3183, 3), last_tags(0, 0), // 3186 DescribeQuorumRequest v0
+    int32(Other), int64(Other), last_tags(0, 0), // 3189 DescribeQuorumResponse/Topics/Partitions/CurrentVoters
+    int32(Other), int16(ErrorCode), int32(Other), int32(Other), int64(Other), told_array(Other, Compact, 3189, 13), told_array(Other, Compact, 3189, 13), last_tags(0, 0), // 3192 DescribeQuorumResponse/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 3192, 25), last_tags(0, 0), // 3200 DescribeQuorumResponse/Topics
+    tags(0, 0), int16(ErrorCode), told_array(Other, Compact, 3200, 3), last_tags(0, 0), // 3203 DescribeQuorumResponse v0
+    int32(Other), int64(Other), int64(Other), int64(Other), last_tags(0, 0), // 3207 DescribeQuorumResponse/Topics/Partitions/CurrentVoters
+    int32(Other), int16(ErrorCode), int32(Other), int32(Other), int64(Other), told_array(Other, Compact, 3207, 29), told_array(Other, Compact, 3207, 29), last_tags(0, 0), // 3212 DescribeQuorumResponse/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 3212, 25), last_tags(0, 0), // 3220 DescribeQuorumResponse/Topics
+    tags(0, 0), int16(ErrorCode), told_array(Other, Compact, 3220, 3), last_tags(0, 0), // 3223 DescribeQuorumResponse v1
+    int32(Other), uuid(Other), int64(Other), int64(Other), int64(Other), last_tags(0, 0), // 3227 DescribeQuorumResponse/Topics/Partitions/CurrentVoters
+    int32(Other), int16(ErrorCode), bytes(Other, NullableCompact), int32(Other), int32(Other), int64(Other), told_array(Other, Compact, 3227, 45), told_array(Other, Compact, 3227, 45), last_tags(0, 0), // 3233 DescribeQuorumResponse/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 3233, 26), last_tags(0, 0), // 3242 DescribeQuorumResponse/Topics
+    int32(Other), told_array(Other, Compact, 3121, 5), last_tags(0, 0), // 3245 DescribeQuorumResponse/Nodes
+    tags(0, 0), int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, Compact, 3242, 3), told_array(Other, Compact, 3245, 6), last_tags(0, 0), // 3248 DescribeQuorumResponse v2
+    int32(Other), int32(Other), told_array(Other, Compact, 180, 4), int32(Other), last_tags(0, 0), // 3254 AlterPartitionRequest/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 3254, 14), last_tags(0, 0), // 3259 AlterPartitionRequest/Topics
+    tags(0, 0), int32(Other), int64(Other), told_array(Other, Compact, 3259, 3), last_tags(0, 0), // 3262 AlterPartitionRequest v0
+    int32(Other), int32(Other), told_array(Other, Compact, 180, 4), int8(Other), int32(Other), last_tags(0, 0), // 3267 AlterPartitionRequest/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 3267, 15), last_tags(0, 0), // 3273 AlterPartitionRequest/Topics
+    tags(0, 0), int32(Other), int64(Other), told_array(Other, Compact, 3273, 3), last_tags(0, 0), // 3276 AlterPartitionRequest v1
+    uuid(TopicId), told_array(Other, Compact, 3267, 15), last_tags(0, 0), // 3281 AlterPartitionRequest/Topics
+    tags(0, 0), int32(Other), int64(Other), told_array(Other, Compact, 3281, 18), last_tags(0, 0), // 3284 AlterPartitionRequest v2
+    int32(Other), int64(Other), last_tags(0, 0), // 3289 AlterPartitionRequest/Topics/Partitions/NewIsrWithEpochs
+    int32(Other), int32(Other), told_array(Other, Compact, 3289, 13), int8(Other), int32(Other), last_tags(0, 0), // 3292 AlterPartitionRequest/Topics/Partitions
+    uuid(TopicId), told_array(Other, Compact, 3292, 15), last_tags(0, 0), // 3298 AlterPartitionRequest/Topics
+    tags(0, 0), int32(Other), int64(Other), told_array(Other, Compact, 3298, 18), last_tags(0, 0), // 3301 AlterPartitionRequest v3
+    int32(Other), int16(ErrorCode), int32(Other), int32(Other), told_array(Other, Compact, 180, 4), int32(Other), last_tags(0, 0), // 3306 AlterPartitionResponse/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 3306, 20), last_tags(0, 0), // 3313 AlterPartitionResponse/Topics
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, 3313, 3), last_tags(0, 0), // 3316 AlterPartitionResponse v0
+    int32(Other), int16(ErrorCode), int32(Other), int32(Other), told_array(Other, Compact, 180, 4), int8(Other), int32(Other), last_tags(0, 0), // 3321 AlterPartitionResponse/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 3321, 21), last_tags(0, 0), // 3329 AlterPartitionResponse/Topics
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, 3329, 3), last_tags(0, 0), // 3332 AlterPartitionResponse v1
+    uuid(TopicId), told_array(Other, Compact, 3321, 21), last_tags(0, 0), // 3337 AlterPartitionResponse/Topics
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, 3337, 18), last_tags(0, 0), // 3340 AlterPartitionResponse v2
+    bytes(Other, Compact), int16(Other), int8(Other), last_tags(0, 0), // 3345 UpdateFeaturesRequest/FeatureUpdates
+    tags(0, 0), int32(Wait), told_array(Other, Compact, 3345, 5), last_tags(0, 0), // 3349 UpdateFeaturesRequest v0
+    bytes(Other, Compact), int16(Other), int8(Other), last_tags(0, 0), // 3353 UpdateFeaturesRequest/FeatureUpdates
+    tags(0, 0), int32(Wait), told_array(Other, Compact, 3353, 5), int8(Other), last_tags(0, 0), // 3357 UpdateFeaturesRequest v1
+    bytes(Other, Compact), int16(ErrorCode), bytes(Other, NullableCompact), last_tags(0, 0), // 3362 UpdateFeaturesResponse/Results
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, Compact, 3362, 5), last_tags(0, 0), // 3366 UpdateFeaturesResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), last_tags(0, 0), // 3372 UpdateFeaturesResponse v2
+    tags(0, 0), bytes(Envelope, Compact), bytes(Envelope, NullableCompact), bytes(Other, Compact), last_tags(0, 0), // 3377 EnvelopeRequest v0
+    tags(0, 0), bytes(Envelope, NullableCompact), int16(ErrorCode), last_tags(0, 0), // 3382 EnvelopeResponse v0
+    int32(Other), int32(Other), told_struct(405), int64(Other), last_tags(0, 0), // 3386 FetchSnapshotRequest/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 3386, 30), last_tags(0, 0), // 3391 FetchSnapshotRequest/Topics
+    tags(0, 0), int32(ReplicaId), int32(Other), told_array(Other, Compact, 3391, 3), last_tags(2, 1), // 3394 FetchSnapshotRequest v0
+    int32(Other), int32(Other), told_struct(405), int64(Other), last_tags(5, 1), // 3399 FetchSnapshotRequest/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 3399, 30), last_tags(0, 0), // 3404 FetchSnapshotRequest/Topics
+    tags(0, 0), int32(ReplicaId), int32(Other), told_array(Other, Compact, 3404, 3), last_tags(2, 1), // 3407 FetchSnapshotRequest v1
+    int32(Other), int16(ErrorCode), told_struct(405), int64(Other), int64(Other), skipped(Records, Compact), last_tags(0, 1), // 3412 FetchSnapshotResponse/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 3412, 37), last_tags(0, 0), // 3419 FetchSnapshotResponse/Topics
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, 3419, 3), last_tags(0, 0), // 3422 FetchSnapshotResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, 3419, 3), last_tags(17, 1), // 3427 FetchSnapshotResponse v1
+    tags(0, 0), int8(Other), last_tags(0, 0), // 3432 DescribeClusterRequest v0
+    tags(0, 0), int8(Other), int8(Other), last_tags(0, 0), // 3435 DescribeClusterRequest v1
+    tags(0, 0), int8(Other), int8(Other), int8(Other), last_tags(0, 0), // 3439 DescribeClusterRequest v2
+    int32(NodeId), bytes(Host, Compact), int32(Port), bytes(Other, NullableCompact), last_tags(0, 0), // 3444 DescribeClusterResponse/Brokers
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), bytes(Other, Compact), int32(Other), told_array(Other, Compact, 3444, 11), int32(Other), last_tags(0, 0), // 3449 DescribeClusterResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), int8(Other), bytes(Other, Compact), int32(Other), told_array(Other, Compact, 3444, 11), int32(Other), last_tags(0, 0), // 3458 DescribeClusterResponse v1
+    int32(NodeId), bytes(Host, Compact), int32(Port), bytes(Other, NullableCompact), int8(Other), last_tags(0, 0), // 3468 DescribeClusterResponse/Brokers
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), int8(Other), bytes(Other, Compact), int32(Other), told_array(Other, Compact, 3468, 12), int32(Other), last_tags(0, 0), // 3474 DescribeClusterResponse v2
+    tags(0, 0), told_array(Other, Compact, 921, 3), last_tags(0, 0), // 3484 DescribeProducersRequest v0
+    int64(Other), int32(Other), int32(Other), int64(Other), int32(Other), int64(Other), last_tags(0, 0), // 3487 DescribeProducersResponse/Topics/Partitions/ActiveProducers
+    int32(Other), int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, Compact, 3487, 37), last_tags(0, 0), // 3494 DescribeProducersResponse/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 3494, 9), last_tags(0, 0), // 3499 DescribeProducersResponse/Topics
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 3499, 3), last_tags(0, 0), // 3502 DescribeProducersResponse v0
+    bytes(Other, Compact), bytes(Other, Compact), uint16(Other), int16(Other), last_tags(0, 0), // 3506 BrokerRegistrationRequest/Listeners
+    bytes(Other, Compact), int16(Other), int16(Other), last_tags(0, 0), // 3511 BrokerRegistrationRequest/Features
+    tags(0, 0), int32(Other), bytes(Other, Compact), uuid(Other), told_array(Other, Compact, 3506, 7), told_array(Other, Compact, 3511, 6), bytes(Other, NullableCompact), last_tags(0, 0), // 3515 BrokerRegistrationRequest v0
+    tags(0, 0), int32(Other), bytes(Other, Compact), uuid(Other), told_array(Other, Compact, 3506, 7), told_array(Other, Compact, 3511, 6), bytes(Other, NullableCompact), int8(Other), last_tags(0, 0), // 3523 BrokerRegistrationRequest v1
+    uuid(Other), END, // 3532 BrokerRegistrationRequest/LogDirs
+    tags(0, 0), int32(Other), bytes(Other, Compact), uuid(Other), told_array(Other, Compact, 3506, 7), told_array(Other, Compact, 3511, 6), bytes(Other, NullableCompact), int8(Other), told_array(Other, Compact, 3532, 16), last_tags(0, 0), // 3534 BrokerRegistrationRequest v2
+    tags(0, 0), int32(Other), bytes(Other, Compact), uuid(Other), told_array(Other, Compact, 3506, 7), told_array(Other, Compact, 3511, 6), bytes(Other, NullableCompact), int8(Other), told_array(Other, Compact, 3532, 16), int64(Other), last_tags(0, 0), // 3544 BrokerRegistrationRequest v3
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), int64(Other), last_tags(0, 0), // 3555 BrokerRegistrationResponse v0
+    tags(0, 0), int32(Other), int64(Other), int64(Other), int8(Other), int8(Other), last_tags(0, 0), // 3560 BrokerHeartbeatRequest v0
+    told_array(Other, Compact, 3532, 16), END, // 3567 BrokerHeartbeatRequest, tag 0
+    tags(0, 0), int32(Other), int64(Other), int64(Other), int8(Other), int8(Other), last_tags(18, 1), // 3569 BrokerHeartbeatRequest v1
+    told_array(Other, NullableCompact, 3532, 16), END, // 3576 BrokerHeartbeatRequest, tag 1
+    tags(0, 0), int32(Other), int64(Other), int64(Other), int8(Other), int8(Other), last_tags(19, 2), // 3578 BrokerHeartbeatRequest v2
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), int8(Other), int8(Other), int8(Other), last_tags(0, 0), // 3585 BrokerHeartbeatResponse v0
+    tags(0, 0), int32(Other), last_tags(0, 0), // 3592 UnregisterBrokerRequest v0
+    bytes(TransactionalId, Compact), END, // 3595 DescribeTransactionsRequest/TransactionalIds
+    tags(0, 0), told_array(Other, Compact, 3595, 1), last_tags(0, 0), // 3597 DescribeTransactionsRequest v0
+    int16(ErrorCode), bytes(TransactionalId, Compact), bytes(Other, Compact), int32(Other), int64(Other), int64(Other), int16(Other), told_array(Other, Compact, 235, 3), last_tags(0, 0), // 3600 DescribeTransactionsResponse/TransactionStates
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 3600, 28), last_tags(0, 0), // 3609 DescribeTransactionsResponse v0
+    tags(0, 0), told_array(Other, Compact, 1328, 1), told_array(Other, Compact, 495, 8), last_tags(0, 0), // 3613 ListTransactionsRequest v0
+    tags(0, 0), told_array(Other, Compact, 1328, 1), told_array(Other, Compact, 495, 8), int64(Other), last_tags(0, 0), // 3617 ListTransactionsRequest v1
+    tags(0, 0), told_array(Other, Compact, 1328, 1), told_array(Other, Compact, 495, 8), int64(Other), bytes(Other, NullableCompact), last_tags(0, 0), // 3622 ListTransactionsRequest v2
+    bytes(TransactionalId, Compact), int64(Other), bytes(Other, Compact), last_tags(0, 0), // 3628 ListTransactionsResponse/TransactionStates
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, 1328, 1), told_array(Other, Compact, 3628, 11), last_tags(0, 0), // 3632 ListTransactionsResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), int64(Other), int32(Other), last_tags(0, 0), // 3638 AllocateProducerIdsResponse v0
+    tags(0, 0), bytes(GroupId, Compact), bytes(Other, Compact), int32(Other), bytes(Other, NullableCompact), bytes(Other, NullableCompact), int32(Other), told_array(Other, NullableCompact, 1867, 1), bytes(Other, NullableCompact), told_array(Other, NullableCompact, 255, 18), last_tags(0, 0), // 3644 ConsumerGroupHeartbeatRequest v0
+    tags(0, 0), bytes(GroupId, Compact), bytes(Other, Compact), int32(Other), bytes(Other, NullableCompact), bytes(Other, NullableCompact), int32(Other), told_array(Other, NullableCompact, 1867, 1), bytes(Other, NullableCompact), bytes(Other, NullableCompact), told_array(Other, NullableCompact, 255, 18), last_tags(0, 0), // 3655 ConsumerGroupHeartbeatRequest v1
+    told_array(Other, Compact, 255, 18), last_tags(0, 0), // 3667 ConsumerGroupHeartbeatResponse/Assignment
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), bytes(Other, NullableCompact), int32(Other), int32(Other), told_nullable_struct(3667), last_tags(0, 0), // 3669 ConsumerGroupHeartbeatResponse v0
+    tags(0, 0), told_array(Other, Compact, 1597, 1), int8(Other), last_tags(0, 0), // 3678 ConsumerGroupDescribeRequest v0
+    uuid(TopicId), bytes(TopicName, Compact), told_array(Other, Compact, 180, 4), last_tags(0, 0), // 3682 ConsumerGroupDescribeResponse/Groups/Members/Assignment/TopicPartitions
+    told_array(Other, Compact, 3682, 19), last_tags(0, 0), // 3686 ConsumerGroupDescribeResponse/Groups/Members/Assignment
+    bytes(Other, Compact), bytes(Other, NullableCompact), bytes(Other, NullableCompact), int32(Other), bytes(Other, Compact), bytes(Other, Compact), told_array(Other, Compact, 1867, 1), bytes(Other, NullableCompact), told_struct(3686), told_struct(3686), last_tags(0, 0), // 3688 ConsumerGroupDescribeResponse/Groups/Members
+    int16(ErrorCode), bytes(Other, NullableCompact), bytes(GroupId, Compact), bytes(Other, Compact), int32(Other), int32(Other), bytes(Other, Compact), told_array(Other, Compact, 3688, 16), int32(Other), last_tags(0, 0), // 3699 ConsumerGroupDescribeResponse/Groups
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 3699, 20), last_tags(0, 0), // 3709 ConsumerGroupDescribeResponse v0
+    bytes(Other, Compact), bytes(Other, NullableCompact), bytes(Other, NullableCompact), int32(Other), bytes(Other, Compact), bytes(Other, Compact), told_array(Other, Compact, 1867, 1), bytes(Other, NullableCompact), told_struct(3686), told_struct(3686), int8(Other), last_tags(0, 0), // 3713 ConsumerGroupDescribeResponse/Groups/Members
+    int16(ErrorCode), bytes(Other, NullableCompact), bytes(GroupId, Compact), bytes(Other, Compact), int32(Other), int32(Other), bytes(Other, Compact), told_array(Other, Compact, 3713, 17), int32(Other), last_tags(0, 0), // 3725 ConsumerGroupDescribeResponse/Groups
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 3725, 20), last_tags(0, 0), // 3735 ConsumerGroupDescribeResponse v1
+    tags(0, 0), int32(Other), uuid(Other), int8(Other), told_array(Other, Compact, 3506, 7), told_array(Other, Compact, 3511, 6), last_tags(0, 0), // 3739 ControllerRegistrationRequest v0
+    tags(0, 0), uuid(Other), last_tags(0, 0), // 3746 GetTelemetrySubscriptionsRequest v0
+    int8(Other), END, // 3749 GetTelemetrySubscriptionsResponse/AcceptedCompressionTypes
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), uuid(Other), int32(Other), told_array(Other, Compact, 3749, 1), int32(Other), int32(Other), int8(Other), told_array(Other, Compact, 1328, 1), last_tags(0, 0), // 3751 GetTelemetrySubscriptionsResponse v0
+    tags(0, 0), uuid(Other), int32(Other), int8(Other), int8(Other), bytes(Telemetry, Compact), last_tags(0, 0), // 3762 PushTelemetryRequest v0
+    uuid(TopicId), told_array(Other, Compact, 3181, 5), last_tags(0, 0), // 3769 AssignReplicasToDirsRequest/Directories/Topics
+    uuid(Other), told_array(Other, Compact, 3769, 18), last_tags(0, 0), // 3772 AssignReplicasToDirsRequest/Directories
+    tags(0, 0), int32(Other), int64(Other), told_array(Other, Compact, 3772, 18), last_tags(0, 0), // 3775 AssignReplicasToDirsRequest v0
+    uuid(Other), told_array(Other, Compact, 1206, 18), last_tags(0, 0), // 3780 AssignReplicasToDirsResponse/Directories
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, 3780, 18), last_tags(0, 0), // 3783 AssignReplicasToDirsResponse v0
+    tags(0, 0), told_array(Other, Compact, 3749, 1), last_tags(0, 0), // 3788 ListConfigResourcesRequest v1
+    bytes(Other, Compact), last_tags(0, 0), // 3791 ListConfigResourcesResponse/ConfigResources
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, 3791, 2), last_tags(0, 0), // 3793 ListConfigResourcesResponse v0
+    bytes(Other, Compact), int8(Other), last_tags(0, 0), // 3798 ListConfigResourcesResponse/ConfigResources
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, 3798, 3), last_tags(0, 0), // 3801 ListConfigResourcesResponse v1
+    tags(0, 0), told_array(Other, Compact, 558, 2), int32(Other), told_nullable_struct(1103), last_tags(0, 0), // 3806 DescribeTopicPartitionsRequest v0
+    int16(ErrorCode), int32(Other), int32(Other), int32(Other), told_array(Other, Compact, 180, 4), told_array(Other, Compact, 180, 4), told_array(Other, NullableCompact, 180, 4), told_array(Other, NullableCompact, 180, 4), told_array(Other, Compact, 180, 4), last_tags(0, 0), // 3811 DescribeTopicPartitionsResponse/Topics/Partitions
+    int16(ErrorCode), bytes(TopicName, NullableCompact), uuid(TopicId), int8(Other), told_array(Other, Compact, 3811, 20), int32(Other), last_tags(0, 0), // 3821 DescribeTopicPartitionsResponse/Topics
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 3821, 26), told_nullable_struct(1103), last_tags(0, 0), // 3828 DescribeTopicPartitionsResponse v0
+    tags(0, 0), bytes(GroupId, Compact), bytes(Other, Compact), int32(Other), bytes(Other, NullableCompact), told_array(Other, NullableCompact, 1867, 1), last_tags(0, 0), // 3833 ShareGroupHeartbeatRequest v0
+    bytes(Other, Compact), bytes(Other, NullableCompact), int32(Other), bytes(Other, Compact), bytes(Other, Compact), told_array(Other, Compact, 1867, 1), told_struct(3686), last_tags(0, 0), // 3840 ShareGroupDescribeResponse/Groups/Members
+    int16(ErrorCode), bytes(Other, NullableCompact), bytes(GroupId, Compact), bytes(Other, Compact), int32(Other), int32(Other), bytes(Other, Compact), told_array(Other, Compact, 3840, 12), int32(Other), last_tags(0, 0), // 3848 ShareGroupDescribeResponse/Groups
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 3848, 20), last_tags(0, 0), // 3858 ShareGroupDescribeResponse v0
+    int64(Other), int64(Other), told_array(Other, Compact, 3749, 1), last_tags(0, 0), // 3862 ShareFetchRequest/Topics/Partitions/AcknowledgementBatches
+    int32(Other), int32(Other), told_array(Other, Compact, 3862, 18), last_tags(0, 0), // 3866 ShareFetchRequest/Topics/Partitions
+    uuid(TopicId), told_array(Other, Compact, 3866, 10), last_tags(0, 0), // 3870 ShareFetchRequest/Topics
+    tags(0, 0), bytes(GroupId, NullableCompact), bytes(Other, NullableCompact), int32(Other), int32(Wait), int32(Other), int32(Other), told_array(Other, Compact, 3870, 18), told_array(Other, Compact, 255, 18), last_tags(0, 0), // 3873 ShareFetchRequest v0
+    int32(Other), told_array(Other, Compact, 3862, 18), last_tags(0, 0), // 3883 ShareFetchRequest/Topics/Partitions
+    uuid(TopicId), told_array(Other, Compact, 3883, 6), last_tags(0, 0), // 3886 ShareFetchRequest/Topics
+    tags(0, 0), bytes(GroupId, NullableCompact), bytes(Other, NullableCompact), int32(Other), int32(Wait), int32(Other), int32(Other), int32(Other), int32(Other), told_array(Other, Compact, 3886, 18), told_array(Other, Compact, 255, 18), last_tags(0, 0), // 3889 ShareFetchRequest v1
+    tags(0, 0), bytes(GroupId, NullableCompact), bytes(Other, NullableCompact), int32(Other), int32(Wait), int32(Other), int32(Other), int32(Other), int32(Other), int8(Other), int8(Other), told_array(Other, Compact, 3886, 18), told_array(Other, Compact, 255, 18), last_tags(0, 0), // 3901 ShareFetchRequest v2
+    int64(Other), int64(Other), int16(Other), last_tags(0, 0), // 3915 ShareFetchResponse/Responses/Partitions/AcquiredRecords
+    int32(Other), int16(ErrorCode), bytes(Other, NullableCompact), int16(ErrorCode), bytes(Other, NullableCompact), told_struct(106), skipped(Records, NullableCompact), told_array(Other, Compact, 3915, 19), last_tags(0, 0), // 3919 ShareFetchResponse/Responses/Partitions
+    uuid(TopicId), told_array(Other, Compact, 3919, 22), last_tags(0, 0), // 3928 ShareFetchResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, Compact, 3928, 18), told_array(Other, Compact, 122, 11), last_tags(0, 0), // 3931 ShareFetchResponse v0
+    int32(Other), int16(ErrorCode), bytes(Other, NullableCompact), int16(ErrorCode), bytes(Other, NullableCompact), told_struct(106), skipped(Records, Compact), told_array(Other, Compact, 3915, 19), last_tags(0, 0), // 3938 ShareFetchResponse/Responses/Partitions
+    uuid(TopicId), told_array(Other, Compact, 3938, 22), last_tags(0, 0), // 3947 ShareFetchResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), int32(Other), told_array(Other, Compact, 3947, 18), told_array(Other, Compact, 122, 11), last_tags(0, 0), // 3950 ShareFetchResponse v1
+    tags(0, 0), bytes(GroupId, NullableCompact), bytes(Other, NullableCompact), int32(Other), told_array(Other, Compact, 3886, 18), last_tags(0, 0), // 3958 ShareAcknowledgeRequest v0
+    tags(0, 0), bytes(GroupId, NullableCompact), bytes(Other, NullableCompact), int32(Other), int8(Other), told_array(Other, Compact, 3886, 18), last_tags(0, 0), // 3964 ShareAcknowledgeRequest v2
+    int32(Other), int16(ErrorCode), bytes(Other, NullableCompact), told_struct(106), last_tags(0, 0), // 3971 ShareAcknowledgeResponse/Responses/Partitions
+    uuid(TopicId), told_array(Other, Compact, 3971, 17), last_tags(0, 0), // 3976 ShareAcknowledgeResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, Compact, 3976, 18), told_array(Other, Compact, 122, 11), last_tags(0, 0), // 3979 ShareAcknowledgeResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), int32(Other), told_array(Other, Compact, 3976, 18), told_array(Other, Compact, 122, 11), last_tags(0, 0), // 3986 ShareAcknowledgeResponse v2
+    tags(0, 0), bytes(Other, NullableCompact), int32(Wait), int32(Other), uuid(Other), told_array(Other, Compact, 3121, 5), last_tags(0, 0), // 3994 AddRaftVoterRequest v0
+    tags(0, 0), bytes(Other, NullableCompact), int32(Wait), int32(Other), uuid(Other), told_array(Other, Compact, 3121, 5), int8(Other), last_tags(0, 0), // 4001 AddRaftVoterRequest v1
+    tags(0, 0), bytes(Other, NullableCompact), int32(Other), uuid(Other), last_tags(0, 0), // 4009 RemoveRaftVoterRequest v0
+    int16(Other), int16(Other), last_tags(0, 0), // 4014 UpdateRaftVoterRequest/KRaftVersionFeature
+    tags(0, 0), bytes(Other, NullableCompact), int32(Other), int32(Other), uuid(Other), told_array(Other, Compact, 3121, 5), told_struct(4014), last_tags(0, 0), // 4017 UpdateRaftVoterRequest v0
+    int32(Other), int32(Other), bytes(Other, Compact), int32(Other), last_tags(0, 0), // 4025 UpdateRaftVoterResponse/CurrentLeader
+    told_struct(4025), END, // 4030 UpdateRaftVoterResponse, tag 0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), last_tags(21, 1), // 4032 UpdateRaftVoterResponse v0
+    int32(Other), int32(Other), int64(Other), last_tags(0, 0), // 4036 InitializeShareGroupStateRequest/Topics/Partitions
+    uuid(TopicId), told_array(Other, Compact, 4036, 17), last_tags(0, 0), // 4040 InitializeShareGroupStateRequest/Topics
+    tags(0, 0), bytes(GroupId, Compact), told_array(Other, Compact, 4040, 18), last_tags(0, 0), // 4043 InitializeShareGroupStateRequest v0
+    int32(Other), int16(ErrorCode), bytes(Other, NullableCompact), last_tags(0, 0), // 4047 InitializeShareGroupStateResponse/Results/Partitions
+    uuid(TopicId), told_array(Other, Compact, 4047, 8), last_tags(0, 0), // 4051 InitializeShareGroupStateResponse/Results
+    tags(0, 0), told_array(Other, Compact, 4051, 18), last_tags(0, 0), // 4054 InitializeShareGroupStateResponse v0
+    int32(Other), int32(Other), last_tags(0, 0), // 4057 ReadShareGroupStateRequest/Topics/Partitions
+    uuid(TopicId), told_array(Other, Compact, 4057, 9), last_tags(0, 0), // 4060 ReadShareGroupStateRequest/Topics
+    tags(0, 0), bytes(GroupId, Compact), told_array(Other, Compact, 4060, 18), last_tags(0, 0), // 4063 ReadShareGroupStateRequest v0
+    int64(Other), int64(Other), int8(Other), int16(Other), last_tags(0, 0), // 4067 ReadShareGroupStateResponse/Results/Partitions/StateBatches
+    int32(Other), int16(ErrorCode), bytes(Other, NullableCompact), int32(Other), int64(Other), told_array(Other, Compact, 4067, 20), last_tags(0, 0), // 4072 ReadShareGroupStateResponse/Results/Partitions
+    uuid(TopicId), told_array(Other, Compact, 4072, 21), last_tags(0, 0), // 4079 ReadShareGroupStateResponse/Results
+    tags(0, 0), told_array(Other, Compact, 4079, 18), last_tags(0, 0), // 4082 ReadShareGroupStateResponse v0
+    int32(Other), int32(Other), int32(Other), int64(Other), told_array(Other, Compact, 4067, 20), last_tags(0, 0), // 4085 WriteShareGroupStateRequest/Topics/Partitions
+    uuid(TopicId), told_array(Other, Compact, 4085, 22), last_tags(0, 0), // 4091 WriteShareGroupStateRequest/Topics
+    tags(0, 0), bytes(GroupId, Compact), told_array(Other, Compact, 4091, 18), last_tags(0, 0), // 4094 WriteShareGroupStateRequest v0
+    int32(Other), int32(Other), int32(Other), int64(Other), int32(Other), told_array(Other, Compact, 4067, 20), last_tags(0, 0), // 4098 WriteShareGroupStateRequest/Topics/Partitions
+    uuid(TopicId), told_array(Other, Compact, 4098, 26), last_tags(0, 0), // 4105 WriteShareGroupStateRequest/Topics
+    tags(0, 0), bytes(GroupId, Compact), told_array(Other, Compact, 4105, 18), last_tags(0, 0), // 4108 WriteShareGroupStateRequest v1
+    int32(Other), last_tags(0, 0), // 4112 DeleteShareGroupStateRequest/Topics/Partitions
+    uuid(TopicId), told_array(Other, Compact, 4112, 5), last_tags(0, 0), // 4114 DeleteShareGroupStateRequest/Topics
+    tags(0, 0), bytes(GroupId, Compact), told_array(Other, Compact, 4114, 18), last_tags(0, 0), // 4117 DeleteShareGroupStateRequest v0
+    int32(Other), int16(ErrorCode), bytes(Other, NullableCompact), int32(Other), int32(Other), int64(Other), last_tags(0, 0), // 4121 ReadShareGroupStateSummaryResponse/Results/Partitions
+    uuid(TopicId), told_array(Other, Compact, 4121, 24), last_tags(0, 0), // 4128 ReadShareGroupStateSummaryResponse/Results
+    tags(0, 0), told_array(Other, Compact, 4128, 18), last_tags(0, 0), // 4131 ReadShareGroupStateSummaryResponse v0
+    int32(Other), int16(ErrorCode), bytes(Other, NullableCompact), int32(Other), int32(Other), int64(Other), int32(Other), last_tags(0, 0), // 4134 ReadShareGroupStateSummaryResponse/Results/Partitions
+    uuid(TopicId), told_array(Other, Compact, 4134, 28), last_tags(0, 0), // 4142 ReadShareGroupStateSummaryResponse/Results
+    tags(0, 0), told_array(Other, Compact, 4142, 18), last_tags(0, 0), // 4145 ReadShareGroupStateSummaryResponse v1
+    bytes(Other, Compact), bytes(ConfigValue, Compact), last_tags(0, 0), // 4148 StreamsGroupHeartbeatRequest/Topology/Subtopologies/StateChangelogTopics/TopicConfigs
+    bytes(TopicName, Compact), int32(Other), int16(Other), told_array(Other, Compact, 4148, 3), last_tags(0, 0), // 4151 StreamsGroupHeartbeatRequest/Topology/Subtopologies/StateChangelogTopics
+    int16(Other), END, // 4156 StreamsGroupHeartbeatRequest/Topology/Subtopologies/CopartitionGroups/SourceTopics
+    told_array(Other, Compact, 4156, 2), told_array(Other, Compact, 4156, 2), told_array(Other, Compact, 4156, 2), last_tags(0, 0), // 4158 StreamsGroupHeartbeatRequest/Topology/Subtopologies/CopartitionGroups
+    bytes(Other, Compact), told_array(Other, Compact, 1867, 1), told_array(Other, Compact, 1328, 1), told_array(Other, Compact, 4151, 9), told_array(Other, Compact, 1867, 1), told_array(Other, Compact, 4151, 9), told_array(Other, Compact, 4158, 4), last_tags(0, 0), // 4162 StreamsGroupHeartbeatRequest/Topology/Subtopologies
+    int32(Other), told_array(Other, Compact, 4162, 8), last_tags(0, 0), // 4170 StreamsGroupHeartbeatRequest/Topology
+    bytes(Other, Compact), told_array(Other, Compact, 180, 4), last_tags(0, 0), // 4173 StreamsGroupHeartbeatRequest/ActiveTasks
+    bytes(Other, Compact), uint16(Other), last_tags(0, 0), // 4176 StreamsGroupHeartbeatRequest/UserEndpoint
+    bytes(Other, Compact), bytes(Other, Compact), last_tags(0, 0), // 4179 StreamsGroupHeartbeatRequest/ClientTags
+    bytes(Other, Compact), int32(Other), int64(Other), last_tags(0, 0), // 4182 StreamsGroupHeartbeatRequest/TaskOffsets
+    tags(0, 0), bytes(GroupId, Compact), bytes(Other, Compact), int32(Other), int32(Other), bytes(Other, NullableCompact), bytes(Other, NullableCompact), int32(Other), told_nullable_struct(4170), told_array(Other, NullableCompact, 4173, 3), told_array(Other, NullableCompact, 4173, 3), told_array(Other, NullableCompact, 4173, 3), bytes(Other, NullableCompact), told_nullable_struct(4176), told_array(Other, NullableCompact, 4179, 3), told_array(Other, NullableCompact, 4182, 14), told_array(Other, NullableCompact, 4182, 14), int8(Other), last_tags(0, 0), // 4186 StreamsGroupHeartbeatRequest v0
+    int8(Other), bytes(Other, Compact), last_tags(0, 0), // 4205 StreamsGroupHeartbeatResponse/Status
+    told_struct(4176), told_array(Other, Compact, 235, 3), told_array(Other, Compact, 235, 3), last_tags(0, 0), // 4208 StreamsGroupHeartbeatResponse/PartitionsByUserEndpoint
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), bytes(Other, Compact), int32(Other), int32(Other), int32(Other), int32(Other), told_array(Other, NullableCompact, 4205, 3), told_array(Other, NullableCompact, 4173, 3), told_array(Other, NullableCompact, 4173, 3), told_array(Other, NullableCompact, 4173, 3), int32(Other), told_array(Other, NullableCompact, 4208, 7), last_tags(0, 0), // 4212 StreamsGroupHeartbeatResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), bytes(Other, Compact), int32(Other), int32(Other), int32(Other), int64(Other), told_array(Other, NullableCompact, 4205, 3), told_array(Other, NullableCompact, 4173, 3), told_array(Other, NullableCompact, 4173, 3), told_array(Other, NullableCompact, 4173, 3), int8(Other), int32(Other), told_array(Other, NullableCompact, 4208, 7), last_tags(0, 0), // 4228 StreamsGroupHeartbeatResponse v1
+    tags(0, 0), told_array(Other, Compact, 1597, 1), int8(Other), int8(Other), last_tags(0, 0), // 4245 StreamsGroupDescribeRequest v1
+    bytes(Other, Compact), told_array(Other, Compact, 1867, 1), told_array(Other, Compact, 1867, 1), told_array(Other, Compact, 4151, 9), told_array(Other, Compact, 4151, 9), last_tags(0, 0), // 4250 StreamsGroupDescribeResponse/Groups/Topology/Subtopologies
+    int32(Other), told_array(Other, NullableCompact, 4250, 6), last_tags(0, 0), // 4256 StreamsGroupDescribeResponse/Groups/Topology
+    told_array(Other, Compact, 4173, 3), told_array(Other, Compact, 4173, 3), told_array(Other, Compact, 4173, 3), last_tags(0, 0), // 4259 StreamsGroupDescribeResponse/Groups/Members/Assignment
+    bytes(Other, Compact), int32(Other), bytes(Other, NullableCompact), bytes(Other, NullableCompact), bytes(Other, Compact), bytes(Other, Compact), int32(Other), bytes(Other, Compact), told_nullable_struct(4176), told_array(Other, Compact, 4179, 3), told_array(Other, Compact, 4182, 14), told_array(Other, Compact, 4182, 14), told_struct(4259), told_struct(4259), int8(Other), last_tags(0, 0), // 4263 StreamsGroupDescribeResponse/Groups/Members
+    int16(ErrorCode), bytes(Other, NullableCompact), bytes(GroupId, Compact), bytes(Other, Compact), int32(Other), int32(Other), told_nullable_struct(4256), told_array(Other, Compact, 4263, 28), int32(Other), last_tags(0, 0), // 4279 StreamsGroupDescribeResponse/Groups
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 4279, 20), last_tags(0, 0), // 4289 StreamsGroupDescribeResponse v0
+    bytes(Other, Compact), int8(Other), told_array(Other, Compact, 1867, 1), bytes(TopicName, NullableCompact), told_array(Other, Compact, 1328, 1), told_array(Other, Compact, 1328, 1), last_tags(0, 0), // 4293 StreamsGroupDescribeResponse/Groups/TopologyDescription/Subtopologies/Nodes
+    bytes(Other, Compact), told_array(Other, Compact, 4293, 7), last_tags(0, 0), // 4300 StreamsGroupDescribeResponse/Groups/TopologyDescription/Subtopologies
+    told_struct(4293), told_struct(4293), last_tags(0, 0), // 4303 StreamsGroupDescribeResponse/Groups/TopologyDescription/GlobalStores
+    told_array(Other, Compact, 4300, 3), told_array(Other, Compact, 4303, 15), last_tags(0, 0), // 4306 StreamsGroupDescribeResponse/Groups/TopologyDescription
+    int16(ErrorCode), bytes(Other, NullableCompact), bytes(GroupId, Compact), bytes(Other, Compact), int32(Other), int32(Other), told_nullable_struct(4256), told_array(Other, Compact, 4263, 28), int32(Other), told_nullable_struct(4306), int8(Other), bytes(Other, NullableCompact), last_tags(0, 0), // 4309 StreamsGroupDescribeResponse/Groups
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 4309, 23), last_tags(0, 0), // 4322 StreamsGroupDescribeResponse v1
+    bytes(TopicName, Compact), told_array(Other, Compact, 180, 4), last_tags(0, 0), // 4326 DescribeShareGroupOffsetsRequest/Groups/Topics
+    bytes(GroupId, Compact), told_array(Other, NullableCompact, 4326, 3), last_tags(0, 0), // 4329 DescribeShareGroupOffsetsRequest/Groups
+    tags(0, 0), told_array(Other, Compact, 4329, 3), last_tags(0, 0), // 4332 DescribeShareGroupOffsetsRequest v0
+    int32(Other), int64(Other), int32(Other), int16(ErrorCode), bytes(Other, NullableCompact), last_tags(0, 0), // 4335 DescribeShareGroupOffsetsResponse/Groups/Topics/Partitions
+    bytes(TopicName, Compact), uuid(TopicId), told_array(Other, Compact, 4335, 20), last_tags(0, 0), // 4341 DescribeShareGroupOffsetsResponse/Groups/Topics
+    bytes(GroupId, Compact), told_array(Other, Compact, 4341, 19), int16(ErrorCode), bytes(Other, NullableCompact), last_tags(0, 0), // 4345 DescribeShareGroupOffsetsResponse/Groups
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 4345, 6), last_tags(0, 0), // 4350 DescribeShareGroupOffsetsResponse v0
+    int32(Other), int64(Other), int32(Other), int64(Other), int16(ErrorCode), bytes(Other, NullableCompact), last_tags(0, 0), // 4354 DescribeShareGroupOffsetsResponse/Groups/Topics/Partitions
+    bytes(TopicName, Compact), uuid(TopicId), told_array(Other, Compact, 4354, 28), last_tags(0, 0), // 4361 DescribeShareGroupOffsetsResponse/Groups/Topics
+    bytes(GroupId, Compact), told_array(Other, Compact, 4361, 19), int16(ErrorCode), bytes(Other, NullableCompact), last_tags(0, 0), // 4365 DescribeShareGroupOffsetsResponse/Groups
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 4365, 6), last_tags(0, 0), // 4370 DescribeShareGroupOffsetsResponse v1
+    int32(Other), int64(Other), last_tags(0, 0), // 4374 AlterShareGroupOffsetsRequest/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 4374, 13), last_tags(0, 0), // 4377 AlterShareGroupOffsetsRequest/Topics
+    tags(0, 0), bytes(GroupId, Compact), told_array(Other, Compact, 4377, 3), last_tags(0, 0), // 4380 AlterShareGroupOffsetsRequest v0
+    bytes(TopicName, Compact), uuid(TopicId), told_array(Other, Compact, 2864, 8), last_tags(0, 0), // 4384 AlterShareGroupOffsetsResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, Compact, 4384, 19), last_tags(0, 0), // 4388 AlterShareGroupOffsetsResponse v0
+    bytes(TopicName, Compact), last_tags(0, 0), // 4394 DeleteShareGroupOffsetsRequest/Topics
+    tags(0, 0), bytes(GroupId, Compact), told_array(Other, Compact, 4394, 2), last_tags(0, 0), // 4396 DeleteShareGroupOffsetsRequest v0
+    bytes(TopicName, Compact), uuid(TopicId), int16(ErrorCode), bytes(Other, NullableCompact), last_tags(0, 0), // 4400 DeleteShareGroupOffsetsResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, Compact, 4400, 21), last_tags(0, 0), // 4405 DeleteShareGroupOffsetsResponse v0
+    tags(0, 0), bytes(GroupId, Compact), bytes(Other, Compact), int32(Other), told_struct(4306), last_tags(0, 0), // 4411 StreamsGroupTopologyDescriptionUpdateRequest v0
+    tags(0, 0), int32(Other), last_tags(0, 0), // 4417 UnregisterControllerRequest v0
 ];
 
 static TAGS: [Tag; 22] = [
-    tag(0, 119), // 0
-    tag(0, 140), // 1
-    tag(0, 257), // 2
-    tag(0, 257), // 3
-    tag(1, 297), // 4
-    tag(0, 311), // 5
-    tag(0, 311), // 6
-    tag(1, 337), // 7
-    tag(0, 436), // 8
-    tag(1, 119), // 9
-    tag(2, 442), // 10
-    tag(0, 1165), // 11
-    tag(0, 1929), // 12
-    tag(1, 1931), // 13
-    tag(2, 1938), // 14
-    tag(3, 1940), // 15
-    tag(0, 2008), // 16
-    tag(0, 3431), // 17
-    tag(0, 3989), // 18
-    tag(0, 3989), // 19
-    tag(1, 3999), // 20
-    tag(0, 4527), // 21
+    tag(0, 109), // 0
+    tag(0, 127), // 1
+    tag(0, 238), // 2
+    tag(0, 238), // 3
+    tag(1, 273), // 4
+    tag(0, 286), // 5
+    tag(0, 286), // 6
+    tag(1, 309), // 7
+    tag(0, 403), // 8
+    tag(1, 109), // 9
+    tag(2, 408), // 10
+    tag(0, 1076), // 11
+    tag(0, 1765), // 12
+    tag(1, 1767), // 13
+    tag(2, 1773), // 14
+    tag(3, 1775), // 15
+    tag(0, 1837), // 16
+    tag(0, 3097), // 17
+    tag(0, 3567), // 18
+    tag(0, 3567), // 19
+    tag(1, 3576), // 20
+    tag(0, 4030), // 21
 ];
 
 static APIS: [Api; 95] = [
-    api(0, &[6, 6, 6, 10, 10, 10, 10, 10, 10, 23, 23, 23, 23, 34], &[48, 50, 61, 61, 61, 73, 73, 73, 90, 110, 142, 142, 142, 151]), // 0 Produce
-    api(0, &[163, 163, 163, 168, 174, 189, 189, 201, 201, 220, 220, 230, 259, 280, 280, 299, 299, 325, 351], &[371, 373, 373, 373, 389, 403, 403, 406, 406, 406, 406, 423, 458, 469, 469, 469, 476, 476, 476]), // 1 Fetch
-    api(0, &[490, 499, 502, 502, 513, 513, 526, 526, 526, 526, 532, 532], &[548, 558, 560, 560, 572, 572, 586, 586, 586, 586, 586, 586]), // 2 ListOffsets
-    api(0, &[593, 595, 595, 595, 597, 597, 597, 597, 600, 608, 619, 626, 626, 626], &[646, 659, 663, 668, 668, 686, 686, 705, 717, 740, 757, 766, 782, 790]), // 3 Metadata
-    api(0, &[812, 827, 844, 864, 891, 904, 931, 940], &[954, 954, 954, 954, 962, 975, 975, 975]), // 4 LeaderAndIsr
-    api(0, &[983, 991, 1001, 1018, 1025], &[954, 954, 962, 962, 962]), // 5 StopReplica
-    api(0, &[1046, 1058, 1067, 1081, 1096, 1113, 1144, 1157, 1167], &[1176, 1176, 1176, 1176, 1176, 1176, 1178, 1178, 1178]), // 6 UpdateMetadata
-    api(0, &[1182, 1182, 1184, 1187], &[1192, 1192, 1192, 1199]), // 7 ControlledShutdown
-    api(0, &[1211, 1222, 1227, 1227, 1227, 1233, 1246, 1251, 1267, 1267, 1279], &[1293, 1293, 1293, 1295, 1295, 1295, 1295, 1295, 1302, 1302, 1311]), // 8 OffsetCommit
-    api(0, &[1316, 1316, 1319, 1319, 1319, 1319, 1322, 1327, 1337, 1348, 1363], &[1376, 1376, 1378, 1381, 1381, 1394, 1409, 1409, 1420, 1420, 1434]), // 9 OffsetFetch
-    api(0, &[1439, 1441, 1441, 1444, 1451, 1451, 1451], &[1456, 1461, 1461, 1468, 1485, 1485, 1485]), // 10 FindCoordinator
-    api(0, &[1493, 1499, 1499, 1499, 1499, 1506, 1518, 1518, 1528, 1528], &[1542, 1542, 1549, 1549, 1549, 1561, 1574, 1584, 1584, 1595]), // 11 JoinGroup
-    api(0, &[1607, 1607, 1607, 1611, 1616], &[1176, 1623, 1623, 1623, 1626]), // 12 Heartbeat
-    api(0, &[1631, 1631, 1631, 1637, 1644, 1654], &[1176, 1623, 1623, 1663, 1672, 1672]), // 13 LeaveGroup
-    api(0, &[1681, 1681, 1681, 1686, 1696, 1704], &[1714, 1717, 1717, 1717, 1721, 1727]), // 14 SyncGroup
-    api(0, &[1737, 1737, 1737, 1739, 1739, 1744, 1744], &[1762, 1764, 1764, 1775, 1793, 1813, 1828]), // 15 DescribeGroups
-    api(0, &[1833, 1833, 1833, 1834, 1837, 1841], &[1849, 1852, 1852, 1860, 1871, 1883]), // 16 ListGroups
-    api(0, &[1889, 1889], &[1893, 1893]), // 17 SaslHandshake
-    api(0, &[1833, 1833, 1833, 1896, 1896, 1901], &[1912, 1915, 1915, 1942, 1942, 1942]), // 18 ApiVersions
-    api(0, &[1959, 1962, 1962, 1962, 1962, 1981, 1981, 1981], &[1990, 1996, 1998, 1998, 1998, 2018, 2018, 2032]), // 19 CreateTopics
-    api(0, &[2039, 2039, 2039, 2039, 2044, 2044, 2053], &[2058, 2060, 2060, 2060, 2067, 2077, 2088]), // 20 DeleteTopics
-    api(0, &[2099, 2099, 2110], &[2122, 2122, 2134]), // 21 DeleteRecords
-    api(0, &[2139, 2139, 2142, 2147, 2147, 2147, 2154], &[2163, 2163, 2168, 2168, 2168, 2168, 2175]), // 22 InitProducerId
-    api(0, &[2190, 2190, 2199, 2201, 2213], &[2225, 2235, 2237, 2237, 2250]), // 23 OffsetForLeaderEpoch
-    api(0, &[2258, 2258, 2258, 2267, 2281, 2281], &[2291, 2291, 2291, 2302, 2311, 2311]), // 24 AddPartitionsToTxn
-    api(0, &[2317, 2317, 2317, 2322, 2322], &[1623, 1623, 1623, 1626, 1626]), // 25 AddOffsetsToTxn
-    api(0, &[2329, 2329, 2329, 2334, 2334, 2334], &[1623, 1623, 1623, 1626, 1626, 2168]), // 26 EndTxn
-    api(0, &[2347, 2356, 2368], &[2375, 2381, 2381]), // 27 WriteTxnMarkers
-    api(0, &[2385, 2385, 2391, 2397, 2397, 2397, 2408], &[1295, 1295, 1295, 1302, 1302, 1302, 1311]), // 28 TxnOffsetCommit
-    api(0, &[2419, 2426, 2434, 2434], &[2453, 2463, 2480, 2480]), // 29 DescribeAcls
-    api(0, &[2494, 2504, 2515, 2515], &[2522, 2522, 2529, 2529]), // 30 CreateAcls
-    api(0, &[2534, 2536, 2547, 2547], &[2564, 2581, 2600, 2600]), // 31 DeleteAcls
-    api(0, &[2609, 2611, 2611, 2614, 2623], &[2641, 2661, 2661, 2679, 2704]), // 32 DescribeConfigs
-    api(0, &[2713, 2713, 2721], &[2731, 2731, 2740]), // 33 AlterConfigs
-    api(0, &[2748, 2748, 2754], &[2761, 2761, 2768]), // 34 AlterReplicaLogDirs
-    api(0, &[2773, 2773, 2775, 2775, 2775, 2775], &[2791, 2791, 2809, 2814, 2827, 2841]), // 35 DescribeLogDirs
-    api(0, &[2847, 2847, 2849], &[2853, 2857, 2862]), // 36 SaslAuthenticate
-    api(0, &[2875, 2875, 2887, 2887], &[2893, 2893, 2896, 2896]), // 37 CreatePartitions
-    api(0, &[2904, 2904, 2911, 2916], &[2923, 2923, 2933, 2945]), // 38 CreateDelegationToken
-    api(0, &[2959, 2959, 2962], &[2967, 2967, 2971]), // 39 RenewDelegationToken
-    api(0, &[2977, 2977, 2980], &[2967, 2967, 2971]), // 40 ExpireDelegationToken
-    api(0, &[2985, 2985, 2987, 2987], &[3000, 3000, 3014, 3032]), // 41 DescribeDelegationToken
-    api(0, &[3038, 3038, 3040, 3040], &[3047, 3047, 3054, 3064]), // 42 DeleteGroups
-    api(0, &[3069, 3072, 3076], &[3089, 3092, 3105]), // 43 ElectLeaders
-    api(0, &[3119, 3132], &[2731, 2740]), // 44 IncrementalAlterConfigs
-    api(0, &[3145, 3150], &[3165, 3172]), // 45 AlterPartitionReassignments
-    api(0, &[3180], &[3195]), // 46 ListPartitionReassignments
-    api(0, &[3207], &[3210]), // 47 OffsetDelete
-    api(0, &[3218, 3226], &[3240, 3257]), // 48 DescribeClientQuotas
-    api(0, &[3271, 3283], &[3292, 3300]), // 49 AlterClientQuotas
-    api(0, &[3308], &[3322]), // 50 DescribeUserScramCredentials
-    api(0, &[3340], &[3350]), // 51 AlterUserScramCredentials
-    api(0, &[3366, 3384, 3404], &[3421, 3433, 3433]), // 52 Vote
-    api(0, &[3445, 3463], &[3478, 3491]), // 53 BeginQuorumEpoch
-    api(0, &[3504, 3521], &[3478, 3491]), // 54 EndQuorumEpoch
-    api(0, &[3534, 3534, 3534], &[3555, 3579, 3609]), // 55 DescribeQuorum
-    api(0, &[3626, 3643, 3653, 3674], &[3692, 3711, 3721, 3721]), // 56 AlterPartition
-    api(0, &[3732, 3742, 3742], &[3753, 3753, 3760]), // 57 UpdateFeatures
-    api(0, &[3766], &[3772]), // 58 Envelope
-    api(0, &[3787, 3803], &[3821, 3827]), // 59 FetchSnapshot
-    api(0, &[3833, 3837, 3842], &[3854, 3864, 3882]), // 60 DescribeCluster
-    api(0, &[3893], &[3915]), // 61 DescribeProducers
-    api(0, &[3931, 3940, 3952, 3963, 3963], &[3975, 3975, 3975, 3975, 3975]), // 62 BrokerRegistration
-    api(0, &[3981, 3991, 4001], &[4009, 4009, 4009]), // 63 BrokerHeartbeat
-    api(0, &[4017], &[3760]), // 64 UnregisterBroker
-    api(0, &[4023], &[4037]), // 65 DescribeTransactions
-    api(0, &[4042, 4047, 4053], &[4065, 4065, 4065]), // 66 ListTransactions
-    api(0, &[1187], &[4072]), // 67 AllocateProducerIds
-    api(0, &[4079, 4091], &[4107, 4107]), // 68 ConsumerGroupHeartbeat
-    api(0, &[4117, 4117], &[4153, 4182]), // 69 ConsumerGroupDescribe
-    api(0, &[4187], &[3760]), // 70 ControllerRegistration
-    api(0, &[4195], &[4201]), // 71 GetTelemetrySubscriptions
-    api(0, &[4213], &[1626]), // 72 PushTelemetry
-    api(0, &[4229], &[4239]), // 73 AssignReplicasToDirs
-    api(0, &[1834, 4245], &[4252, 4262]), // 74 ListConfigResources
-    api(0, &[4268], &[4293]), // 75 DescribeTopicPartitions
-    api(0, &[4299, 4299], &[4107, 4107]), // 76 ShareGroupHeartbeat
-    api(0, &[4117, 4117], &[4327, 4327]), // 77 ShareGroupDescribe
-    api(0, &[4346, 4365, 4378], &[4412, 4434, 4434]), // 78 ShareFetch
-    api(0, &[4443, 4443, 4450], &[4468, 4468, 4476]), // 79 ShareAcknowledge
-    api(0, &[4485, 4493], &[3760, 3760]), // 80 AddRaftVoter
-    api(0, &[4502], &[3760]), // 81 RemoveRaftVoter
-    api(0, &[4512], &[4529]), // 82 UpdateRaftVoter
-    api(0, &[4543], &[4557]), // 83 InitializeShareGroupState
-    api(0, &[4569], &[4592]), // 84 ReadShareGroupState
-    api(0, &[4607, 4624], &[4557, 4557]), // 85 WriteShareGroupState
-    api(0, &[4636], &[4557]), // 86 DeleteShareGroupState
-    api(0, &[4569, 4569], &[4653, 4670]), // 87 ReadShareGroupStateSummary
-    api(0, &[4721, 4721], &[4750, 4767]), // 88 StreamsGroupHeartbeat
-    api(0, &[4117, 4785], &[4835, 4874]), // 89 StreamsGroupDescribe
-    api(0, &[4887, 4887], &[4909, 4933]), // 90 DescribeShareGroupOffsets
-    api(0, &[4946], &[4956]), // 91 AlterShareGroupOffsets
-    api(0, &[4966], &[4977]), // 92 DeleteShareGroupOffsets
-    api(0, &[4984], &[3760]), // 93 StreamsGroupTopologyDescriptionUpdate
-    api(0, &[4991], &[3760]), // 94 UnregisterController
+    api(0, &[6, 6, 6, 10, 10, 10, 10, 10, 10, 21, 21, 21, 21, 30], &[43, 45, 56, 56, 56, 68, 68, 68, 85, 102, 129, 129, 129, 136]), // 0 Produce
+    api(0, &[147, 147, 147, 152, 158, 173, 173, 185, 185, 204, 204, 214, 240, 258, 258, 275, 275, 298, 321], &[340, 342, 342, 342, 358, 372, 372, 375, 375, 375, 375, 392, 422, 431, 431, 431, 437, 437, 437]), // 1 Fetch
+    api(0, &[450, 459, 462, 462, 473, 473, 484, 484, 484, 484, 489, 489], &[504, 514, 516, 516, 528, 528, 540, 540, 540, 540, 540, 540]), // 2 ListOffsets
+    api(0, &[546, 548, 548, 548, 550, 550, 550, 550, 553, 560, 569, 575, 575, 575], &[594, 607, 611, 616, 616, 634, 634, 653, 665, 686, 701, 709, 723, 730]), // 3 Metadata
+    api(0, &[751, 766, 783, 803, 827, 838, 862, 870], &[883, 883, 883, 883, 890, 900, 900, 900]), // 4 LeaderAndIsr
+    api(0, &[907, 915, 924, 938, 944], &[883, 883, 890, 890, 890]), // 5 StopReplica
+    api(0, &[964, 976, 985, 999, 1014, 1031, 1058, 1069, 1078], &[1086, 1086, 1086, 1086, 1086, 1086, 1088, 1088, 1088]), // 6 UpdateMetadata
+    api(0, &[1091, 1091, 1093, 1096], &[1100, 1100, 1100, 1106]), // 7 ControlledShutdown
+    api(0, &[1117, 1128, 1133, 1133, 1133, 1139, 1152, 1157, 1171, 1171, 1181], &[1194, 1194, 1194, 1196, 1196, 1196, 1196, 1196, 1202, 1202, 1209]), // 8 OffsetCommit
+    api(0, &[1213, 1213, 1216, 1216, 1216, 1216, 1219, 1223, 1231, 1240, 1252], &[1264, 1264, 1266, 1269, 1269, 1282, 1295, 1295, 1304, 1304, 1315]), // 9 OffsetFetch
+    api(0, &[1319, 1321, 1321, 1324, 1330, 1330, 1330], &[1334, 1339, 1339, 1346, 1361, 1361, 1361]), // 10 FindCoordinator
+    api(0, &[1368, 1374, 1374, 1374, 1374, 1381, 1392, 1392, 1401, 1401], &[1414, 1414, 1421, 1421, 1421, 1433, 1445, 1454, 1454, 1464]), // 11 JoinGroup
+    api(0, &[1475, 1475, 1475, 1479, 1484], &[1086, 1490, 1490, 1490, 1493]), // 12 Heartbeat
+    api(0, &[1497, 1497, 1497, 1503, 1509, 1517], &[1086, 1490, 1490, 1525, 1533, 1533]), // 13 LeaveGroup
+    api(0, &[1541, 1541, 1541, 1546, 1555, 1562], &[1571, 1574, 1574, 1574, 1578, 1583]), // 14 SyncGroup
+    api(0, &[1592, 1592, 1592, 1594, 1594, 1599, 1599], &[1616, 1618, 1618, 1629, 1647, 1665, 1678]), // 15 DescribeGroups
+    api(0, &[1682, 1682, 1682, 1683, 1685, 1688], &[1695, 1698, 1698, 1705, 1714, 1724]), // 16 ListGroups
+    api(0, &[1729, 1729], &[1733, 1733]), // 17 SaslHandshake
+    api(0, &[1682, 1682, 1682, 1736, 1736, 1740], &[1750, 1753, 1753, 1777, 1777, 1777]), // 18 ApiVersions
+    api(0, &[1793, 1796, 1796, 1796, 1796, 1812, 1812, 1812], &[1820, 1826, 1828, 1828, 1828, 1846, 1846, 1858]), // 19 CreateTopics
+    api(0, &[1864, 1864, 1864, 1864, 1869, 1869, 1876], &[1880, 1882, 1882, 1882, 1888, 1896, 1905]), // 20 DeleteTopics
+    api(0, &[1915, 1915, 1924], &[1935, 1935, 1945]), // 21 DeleteRecords
+    api(0, &[1949, 1949, 1952, 1956, 1956, 1956, 1962], &[1970, 1970, 1975, 1975, 1975, 1975, 1981]), // 22 InitProducerId
+    api(0, &[1995, 1995, 2004, 2006, 2016], &[2027, 2037, 2039, 2039, 2050]), // 23 OffsetForLeaderEpoch
+    api(0, &[2057, 2057, 2057, 2065, 2077, 2077], &[2086, 2086, 2086, 2095, 2102, 2102]), // 24 AddPartitionsToTxn
+    api(0, &[2107, 2107, 2107, 2112, 2112], &[1490, 1490, 1490, 1493, 1493]), // 25 AddOffsetsToTxn
+    api(0, &[2118, 2118, 2118, 2123, 2123, 2123], &[1490, 1490, 1490, 1493, 1493, 1975]), // 26 EndTxn
+    api(0, &[2135, 2143, 2153], &[2159, 2164, 2164]), // 27 WriteTxnMarkers
+    api(0, &[2167, 2167, 2173, 2179, 2179, 2179, 2189], &[1196, 1196, 1196, 1202, 1202, 1202, 1209]), // 28 TxnOffsetCommit
+    api(0, &[2199, 2206, 2214, 2214], &[2232, 2242, 2257, 2257]), // 29 DescribeAcls
+    api(0, &[2270, 2280, 2290, 2290], &[2296, 2296, 2302, 2302]), // 30 CreateAcls
+    api(0, &[2306, 2308, 2318, 2318], &[2334, 2351, 2368, 2368]), // 31 DeleteAcls
+    api(0, &[2376, 2378, 2378, 2381, 2389], &[2406, 2426, 2426, 2444, 2466]), // 32 DescribeConfigs
+    api(0, &[2474, 2474, 2481], &[2490, 2490, 2498]), // 33 AlterConfigs
+    api(0, &[2505, 2505, 2510], &[2516, 2516, 2522]), // 34 AlterReplicaLogDirs
+    api(0, &[2526, 2526, 2528, 2528, 2528, 2528], &[2543, 2543, 2558, 2562, 2573, 2585]), // 35 DescribeLogDirs
+    api(0, &[2590, 2590, 2592], &[2595, 2599, 2604]), // 36 SaslAuthenticate
+    api(0, &[2616, 2616, 2626, 2626], &[2631, 2631, 2634, 2634]), // 37 CreatePartitions
+    api(0, &[2641, 2641, 2647, 2651], &[2657, 2657, 2667, 2678]), // 38 CreateDelegationToken
+    api(0, &[2691, 2691, 2694], &[2698, 2698, 2702]), // 39 RenewDelegationToken
+    api(0, &[2707, 2707, 2710], &[2698, 2698, 2702]), // 40 ExpireDelegationToken
+    api(0, &[2714, 2714, 2716, 2716], &[2728, 2728, 2741, 2757]), // 41 DescribeDelegationToken
+    api(0, &[2762, 2762, 2764, 2764], &[2770, 2770, 2776, 2784]), // 42 DeleteGroups
+    api(0, &[2788, 2791, 2795], &[2807, 2810, 2821]), // 43 ElectLeaders
+    api(0, &[2834, 2845], &[2490, 2498]), // 44 IncrementalAlterConfigs
+    api(0, &[2855, 2859], &[2871, 2877]), // 45 AlterPartitionReassignments
+    api(0, &[2884], &[2896]), // 46 ListPartitionReassignments
+    api(0, &[2907], &[2910]), // 47 OffsetDelete
+    api(0, &[2918, 2925], &[2938, 2952]), // 48 DescribeClientQuotas
+    api(0, &[2965, 2975], &[2983, 2990]), // 49 AlterClientQuotas
+    api(0, &[2996], &[3007]), // 50 DescribeUserScramCredentials
+    api(0, &[3022], &[3030]), // 51 AlterUserScramCredentials
+    api(0, &[3043, 3058, 3075], &[3089, 3099, 3099]), // 52 Vote
+    api(0, &[3110, 3125], &[3139, 3150]), // 53 BeginQuorumEpoch
+    api(0, &[3162, 3176], &[3139, 3150]), // 54 EndQuorumEpoch
+    api(0, &[3186, 3186, 3186], &[3203, 3223, 3248]), // 55 DescribeQuorum
+    api(0, &[3262, 3276, 3284, 3301], &[3316, 3332, 3340, 3340]), // 56 AlterPartition
+    api(0, &[3349, 3357, 3357], &[3366, 3366, 3372]), // 57 UpdateFeatures
+    api(0, &[3377], &[3382]), // 58 Envelope
+    api(0, &[3394, 3407], &[3422, 3427]), // 59 FetchSnapshot
+    api(0, &[3432, 3435, 3439], &[3449, 3458, 3474]), // 60 DescribeCluster
+    api(0, &[3484], &[3502]), // 61 DescribeProducers
+    api(0, &[3515, 3523, 3534, 3544, 3544], &[3555, 3555, 3555, 3555, 3555]), // 62 BrokerRegistration
+    api(0, &[3560, 3569, 3578], &[3585, 3585, 3585]), // 63 BrokerHeartbeat
+    api(0, &[3592], &[3372]), // 64 UnregisterBroker
+    api(0, &[3597], &[3609]), // 65 DescribeTransactions
+    api(0, &[3613, 3617, 3622], &[3632, 3632, 3632]), // 66 ListTransactions
+    api(0, &[1096], &[3638]), // 67 AllocateProducerIds
+    api(0, &[3644, 3655], &[3669, 3669]), // 68 ConsumerGroupHeartbeat
+    api(0, &[3678, 3678], &[3709, 3735]), // 69 ConsumerGroupDescribe
+    api(0, &[3739], &[3372]), // 70 ControllerRegistration
+    api(0, &[3746], &[3751]), // 71 GetTelemetrySubscriptions
+    api(0, &[3762], &[1493]), // 72 PushTelemetry
+    api(0, &[3775], &[3783]), // 73 AssignReplicasToDirs
+    api(0, &[1683, 3788], &[3793, 3801]), // 74 ListConfigResources
+    api(0, &[3806], &[3828]), // 75 DescribeTopicPartitions
+    api(0, &[3833, 3833], &[3669, 3669]), // 76 ShareGroupHeartbeat
+    api(0, &[3678, 3678], &[3858, 3858]), // 77 ShareGroupDescribe
+    api(0, &[3873, 3889, 3901], &[3931, 3950, 3950]), // 78 ShareFetch
+    api(0, &[3958, 3958, 3964], &[3979, 3979, 3986]), // 79 ShareAcknowledge
+    api(0, &[3994, 4001], &[3372, 3372]), // 80 AddRaftVoter
+    api(0, &[4009], &[3372]), // 81 RemoveRaftVoter
+    api(0, &[4017], &[4032]), // 82 UpdateRaftVoter
+    api(0, &[4043], &[4054]), // 83 InitializeShareGroupState
+    api(0, &[4063], &[4082]), // 84 ReadShareGroupState
+    api(0, &[4094, 4108], &[4054, 4054]), // 85 WriteShareGroupState
+    api(0, &[4117], &[4054]), // 86 DeleteShareGroupState
+    api(0, &[4063, 4063], &[4131, 4145]), // 87 ReadShareGroupStateSummary
+    api(0, &[4186, 4186], &[4212, 4228]), // 88 StreamsGroupHeartbeat
+    api(0, &[3678, 4245], &[4289, 4322]), // 89 StreamsGroupDescribe
+    api(0, &[4332, 4332], &[4350, 4370]), // 90 DescribeShareGroupOffsets
+    api(0, &[4380], &[4388]), // 91 AlterShareGroupOffsets
+    api(0, &[4396], &[4405]), // 92 DeleteShareGroupOffsets
+    api(0, &[4411], &[3372]), // 93 StreamsGroupTopologyDescriptionUpdate
+    api(0, &[4417], &[3372]), // 94 UnregisterController
 ];
 
-static BY_OP: [Option<Stored>; 4995] = [
+static BY_OP: [Option<Stored>; 4420] = [
     f(1964, 5, Kind::Int32), f(3667, 7, Kind::Records), NO, // 0 Index Records
     f(2808, 4, Kind::String), f(3063, 13, Kind::Array), NO, // 3 Name PartitionData
     f(188, 4, Kind::Int16), f(4777, 9, Kind::Int32), f(4924, 9, Kind::Array), NO, // 6 Acks TimeoutMs TopicData
     f(5215, 15, Kind::String), f(188, 4, Kind::Int16), f(4777, 9, Kind::Int32), f(4924, 9, Kind::Array), NO, // 10 TransactionalId Acks TimeoutMs TopicData
-    f(1964, 5, Kind::Int32), f(3667, 7, Kind::Records), NO, NO, // 15 Index Records
-    f(2808, 4, Kind::String), f(3063, 13, Kind::Array), NO, NO, // 19 Name PartitionData
-    NO, f(5215, 15, Kind::String), f(188, 4, Kind::Int16), f(4777, 9, Kind::Int32), f(4924, 9, Kind::Array), NO, NO, // 23 TransactionalId Acks TimeoutMs TopicData
-    f(4933, 7, Kind::Uuid), f(3063, 13, Kind::Array), NO, NO, // 30 TopicId PartitionData
-    NO, f(5215, 15, Kind::String), f(188, 4, Kind::Int16), f(4777, 9, Kind::Int32), f(4924, 9, Kind::Array), NO, NO, // 34 TransactionalId Acks TimeoutMs TopicData
-    f(1964, 5, Kind::Int32), f(1392, 9, Kind::Int16), f(445, 10, Kind::Int64), NO, // 41 Index ErrorCode BaseOffset
-    f(2808, 4, Kind::String), f(3181, 18, Kind::Array), NO, // 45 Name PartitionResponses
-    f(4081, 9, Kind::Array), NO, // 48 Responses
-    f(4081, 9, Kind::Array), f(4763, 14, Kind::Int32), NO, // 50 Responses ThrottleTimeMs
-    f(1964, 5, Kind::Int32), f(1392, 9, Kind::Int16), f(445, 10, Kind::Int64), f(2434, 15, Kind::Int64), NO, // 53 Index ErrorCode BaseOffset LogAppendTimeMs
-    f(2808, 4, Kind::String), f(3181, 18, Kind::Array), NO, // 58 Name PartitionResponses
-    f(4081, 9, Kind::Array), f(4763, 14, Kind::Int32), NO, // 61 Responses ThrottleTimeMs
-    f(1964, 5, Kind::Int32), f(1392, 9, Kind::Int16), f(445, 10, Kind::Int64), f(2434, 15, Kind::Int64), f(2474, 14, Kind::Int64), NO, // 64 Index ErrorCode BaseOffset LogAppendTimeMs LogStartOffset
-    f(2808, 4, Kind::String), f(3181, 18, Kind::Array), NO, // 70 Name PartitionResponses
-    f(4081, 9, Kind::Array), f(4763, 14, Kind::Int32), NO, // 73 Responses ThrottleTimeMs
-    f(455, 10, Kind::Int32), f(465, 22, Kind::String), NO, // 76 BatchIndex BatchIndexErrorMessage
-    f(1964, 5, Kind::Int32), f(1392, 9, Kind::Int16), f(445, 10, Kind::Int64), f(2434, 15, Kind::Int64), f(2474, 14, Kind::Int64), f(3655, 12, Kind::Array), f(1401, 12, Kind::String), NO, // 79 Index ErrorCode BaseOffset LogAppendTimeMs LogStartOffset RecordErrors ErrorMessage
-    f(2808, 4, Kind::String), f(3181, 18, Kind::Array), NO, // 87 Name PartitionResponses
-    f(4081, 9, Kind::Array), f(4763, 14, Kind::Int32), NO, // 90 Responses ThrottleTimeMs
-    f(455, 10, Kind::Int32), f(465, 22, Kind::String), NO, NO, // 93 BatchIndex BatchIndexErrorMessage
-    f(1964, 5, Kind::Int32), f(1392, 9, Kind::Int16), f(445, 10, Kind::Int64), f(2434, 15, Kind::Int64), f(2474, 14, Kind::Int64), f(3655, 12, Kind::Array), f(1401, 12, Kind::String), NO, NO, // 97 Index ErrorCode BaseOffset LogAppendTimeMs LogStartOffset RecordErrors ErrorMessage
-    f(2808, 4, Kind::String), f(3181, 18, Kind::Array), NO, NO, // 106 Name PartitionResponses
-    NO, f(4081, 9, Kind::Array), f(4763, 14, Kind::Int32), NO, NO, // 110 Responses ThrottleTimeMs
-    f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), NO, NO, // 115 LeaderId LeaderEpoch
-    f(1006, 13, Kind::Struct), NO, // 119 CurrentLeader
-    f(1964, 5, Kind::Int32), f(1392, 9, Kind::Int16), f(445, 10, Kind::Int64), f(2434, 15, Kind::Int64), f(2474, 14, Kind::Int64), f(3655, 12, Kind::Array), f(1401, 12, Kind::String), NO, NO, // 121 Index ErrorCode BaseOffset LogAppendTimeMs LogStartOffset RecordErrors ErrorMessage
-    f(2808, 4, Kind::String), f(3181, 18, Kind::Array), NO, NO, // 130 Name PartitionResponses
-    f(2857, 6, Kind::Int32), f(1753, 4, Kind::String), f(3322, 4, Kind::Int32), f(3613, 4, Kind::String), NO, NO, // 134 NodeId Host Port Rack
-    f(2844, 13, Kind::Array), NO, // 140 NodeEndpoints
-    NO, f(4081, 9, Kind::Array), f(4763, 14, Kind::Int32), NO, NO, // 142 Responses ThrottleTimeMs
-    f(4933, 7, Kind::Uuid), f(3181, 18, Kind::Array), NO, NO, // 147 TopicId PartitionResponses
-    NO, f(4081, 9, Kind::Array), f(4763, 14, Kind::Int32), NO, NO, // 151 Responses ThrottleTimeMs
-    f(3054, 9, Kind::Int32), f(1492, 11, Kind::Int64), f(3164, 17, Kind::Int32), NO, // 156 Partition FetchOffset PartitionMaxBytes
-    f(4862, 5, Kind::String), f(3242, 10, Kind::Array), NO, // 160 Topic Partitions
-    f(3832, 9, Kind::Int32), f(2647, 9, Kind::Int32), f(2756, 8, Kind::Int32), f(4997, 6, Kind::Array), NO, // 163 ReplicaId MaxWaitMs MinBytes Topics
-    f(3832, 9, Kind::Int32), f(2647, 9, Kind::Int32), f(2756, 8, Kind::Int32), f(2533, 8, Kind::Int32), f(4997, 6, Kind::Array), NO, // 168 ReplicaId MaxWaitMs MinBytes MaxBytes Topics
-    f(3832, 9, Kind::Int32), f(2647, 9, Kind::Int32), f(2756, 8, Kind::Int32), f(2533, 8, Kind::Int32), f(2091, 14, Kind::Int8), f(4997, 6, Kind::Array), NO, // 174 ReplicaId MaxWaitMs MinBytes MaxBytes IsolationLevel Topics
-    f(3054, 9, Kind::Int32), f(1492, 11, Kind::Int64), f(2474, 14, Kind::Int64), f(3164, 17, Kind::Int32), NO, // 181 Partition FetchOffset LogStartOffset PartitionMaxBytes
-    f(4862, 5, Kind::String), f(3242, 10, Kind::Array), NO, // 186 Topic Partitions
-    f(3832, 9, Kind::Int32), f(2647, 9, Kind::Int32), f(2756, 8, Kind::Int32), f(2533, 8, Kind::Int32), f(2091, 14, Kind::Int8), f(4997, 6, Kind::Array), NO, // 189 ReplicaId MaxWaitMs MinBytes MaxBytes IsolationLevel Topics
-    f(0, 0, Kind::Int32), NO, // 196 
-    f(4862, 5, Kind::String), f(3242, 10, Kind::Array), NO, // 198 Topic Partitions
-    f(3832, 9, Kind::Int32), f(2647, 9, Kind::Int32), f(2756, 8, Kind::Int32), f(2533, 8, Kind::Int32), f(2091, 14, Kind::Int8), f(4234, 9, Kind::Int32), f(4222, 12, Kind::Int32), f(4997, 6, Kind::Array), f(1573, 19, Kind::Array), NO, // 201 ReplicaId MaxWaitMs MinBytes MaxBytes IsolationLevel SessionId SessionEpoch Topics ForgottenTopicsData
-    f(3054, 9, Kind::Int32), f(1019, 18, Kind::Int32), f(1492, 11, Kind::Int64), f(2474, 14, Kind::Int64), f(3164, 17, Kind::Int32), NO, // 211 Partition CurrentLeaderEpoch FetchOffset LogStartOffset PartitionMaxBytes
-    f(4862, 5, Kind::String), f(3242, 10, Kind::Array), NO, // 217 Topic Partitions
-    f(3832, 9, Kind::Int32), f(2647, 9, Kind::Int32), f(2756, 8, Kind::Int32), f(2533, 8, Kind::Int32), f(2091, 14, Kind::Int8), f(4234, 9, Kind::Int32), f(4222, 12, Kind::Int32), f(4997, 6, Kind::Array), f(1573, 19, Kind::Array), NO, // 220 ReplicaId MaxWaitMs MinBytes MaxBytes IsolationLevel SessionId SessionEpoch Topics ForgottenTopicsData
-    f(3832, 9, Kind::Int32), f(2647, 9, Kind::Int32), f(2756, 8, Kind::Int32), f(2533, 8, Kind::Int32), f(2091, 14, Kind::Int8), f(4234, 9, Kind::Int32), f(4222, 12, Kind::Int32), f(4997, 6, Kind::Array), f(1573, 19, Kind::Array), f(3617, 6, Kind::String), NO, // 230 ReplicaId MaxWaitMs MinBytes MaxBytes IsolationLevel SessionId SessionEpoch Topics ForgottenTopicsData RackId
-    f(3054, 9, Kind::Int32), f(1019, 18, Kind::Int32), f(1492, 11, Kind::Int64), f(2242, 16, Kind::Int32), f(2474, 14, Kind::Int64), f(3164, 17, Kind::Int32), NO, NO, // 241 Partition CurrentLeaderEpoch FetchOffset LastFetchedEpoch LogStartOffset PartitionMaxBytes
-    f(4862, 5, Kind::String), f(3242, 10, Kind::Array), NO, NO, // 249 Topic Partitions
-    f(4862, 5, Kind::String), f(3242, 10, Kind::Array), NO, NO, // 253 Topic Partitions
-    f(689, 9, Kind::String), NO, // 257 ClusterId
-    NO, f(3832, 9, Kind::Int32), f(2647, 9, Kind::Int32), f(2756, 8, Kind::Int32), f(2533, 8, Kind::Int32), f(2091, 14, Kind::Int8), f(4234, 9, Kind::Int32), f(4222, 12, Kind::Int32), f(4997, 6, Kind::Array), f(1573, 19, Kind::Array), f(3617, 6, Kind::String), NO, NO, // 259 ReplicaId MaxWaitMs MinBytes MaxBytes IsolationLevel SessionId SessionEpoch Topics ForgottenTopicsData RackId
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, NO, // 272 TopicId Partitions
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, NO, // 276 TopicId Partitions
-    NO, f(3832, 9, Kind::Int32), f(2647, 9, Kind::Int32), f(2756, 8, Kind::Int32), f(2533, 8, Kind::Int32), f(2091, 14, Kind::Int8), f(4234, 9, Kind::Int32), f(4222, 12, Kind::Int32), f(4997, 6, Kind::Array), f(1573, 19, Kind::Array), f(3617, 6, Kind::String), NO, NO, // 280 ReplicaId MaxWaitMs MinBytes MaxBytes IsolationLevel SessionId SessionEpoch Topics ForgottenTopicsData RackId
-    f(3832, 9, Kind::Int32), f(3820, 12, Kind::Int64), NO, NO, // 293 ReplicaId ReplicaEpoch
-    f(3853, 12, Kind::Struct), NO, // 297 ReplicaState
-    NO, f(2647, 9, Kind::Int32), f(2756, 8, Kind::Int32), f(2533, 8, Kind::Int32), f(2091, 14, Kind::Int8), f(4234, 9, Kind::Int32), f(4222, 12, Kind::Int32), f(4997, 6, Kind::Array), f(1573, 19, Kind::Array), f(3617, 6, Kind::String), NO, NO, // 299 MaxWaitMs MinBytes MaxBytes IsolationLevel SessionId SessionEpoch Topics ForgottenTopicsData RackId
-    f(3780, 18, Kind::Uuid), NO, // 311 ReplicaDirectoryId
-    f(3054, 9, Kind::Int32), f(1019, 18, Kind::Int32), f(1492, 11, Kind::Int64), f(2242, 16, Kind::Int32), f(2474, 14, Kind::Int64), f(3164, 17, Kind::Int32), NO, NO, // 313 Partition CurrentLeaderEpoch FetchOffset LastFetchedEpoch LogStartOffset PartitionMaxBytes
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, NO, // 321 TopicId Partitions
-    NO, f(2647, 9, Kind::Int32), f(2756, 8, Kind::Int32), f(2533, 8, Kind::Int32), f(2091, 14, Kind::Int8), f(4234, 9, Kind::Int32), f(4222, 12, Kind::Int32), f(4997, 6, Kind::Array), f(1573, 19, Kind::Array), f(3617, 6, Kind::String), NO, NO, // 325 MaxWaitMs MinBytes MaxBytes IsolationLevel SessionId SessionEpoch Topics ForgottenTopicsData RackId
-    f(1736, 13, Kind::Int64), NO, // 337 HighWatermark
-    f(3054, 9, Kind::Int32), f(1019, 18, Kind::Int32), f(1492, 11, Kind::Int64), f(2242, 16, Kind::Int32), f(2474, 14, Kind::Int64), f(3164, 17, Kind::Int32), NO, NO, // 339 Partition CurrentLeaderEpoch FetchOffset LastFetchedEpoch LogStartOffset PartitionMaxBytes
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, NO, // 347 TopicId Partitions
-    NO, f(2647, 9, Kind::Int32), f(2756, 8, Kind::Int32), f(2533, 8, Kind::Int32), f(2091, 14, Kind::Int8), f(4234, 9, Kind::Int32), f(4222, 12, Kind::Int32), f(4997, 6, Kind::Array), f(1573, 19, Kind::Array), f(3617, 6, Kind::String), NO, NO, // 351 MaxWaitMs MinBytes MaxBytes IsolationLevel SessionId SessionEpoch Topics ForgottenTopicsData RackId
-    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1736, 13, Kind::Int64), f(3667, 7, Kind::Records), NO, // 363 PartitionIndex ErrorCode HighWatermark Records
-    f(4862, 5, Kind::String), f(3242, 10, Kind::Array), NO, // 368 Topic Partitions
-    f(4081, 9, Kind::Array), NO, // 371 Responses
-    f(4763, 14, Kind::Int32), f(4081, 9, Kind::Array), NO, // 373 ThrottleTimeMs Responses
-    f(3499, 10, Kind::Int64), f(1562, 11, Kind::Int64), NO, // 376 ProducerId FirstOffset
-    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1736, 13, Kind::Int64), f(2307, 16, Kind::Int64), f(0, 19, Kind::Array), f(3667, 7, Kind::Records), NO, // 379 PartitionIndex ErrorCode HighWatermark LastStableOffset AbortedTransactions Records
-    f(4862, 5, Kind::String), f(3242, 10, Kind::Array), NO, // 386 Topic Partitions
-    f(4763, 14, Kind::Int32), f(4081, 9, Kind::Array), NO, // 389 ThrottleTimeMs Responses
-    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1736, 13, Kind::Int64), f(2307, 16, Kind::Int64), f(2474, 14, Kind::Int64), f(0, 19, Kind::Array), f(3667, 7, Kind::Records), NO, // 392 PartitionIndex ErrorCode HighWatermark LastStableOffset LogStartOffset AbortedTransactions Records
-    f(4862, 5, Kind::String), f(3242, 10, Kind::Array), NO, // 400 Topic Partitions
-    f(4763, 14, Kind::Int32), f(4081, 9, Kind::Array), NO, // 403 ThrottleTimeMs Responses
-    f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4234, 9, Kind::Int32), f(4081, 9, Kind::Array), NO, // 406 ThrottleTimeMs ErrorCode SessionId Responses
-    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1736, 13, Kind::Int64), f(2307, 16, Kind::Int64), f(2474, 14, Kind::Int64), f(0, 19, Kind::Array), f(3360, 20, Kind::Int32), f(3667, 7, Kind::Records), NO, // 411 PartitionIndex ErrorCode HighWatermark LastStableOffset LogStartOffset AbortedTransactions PreferredReadReplica Records
-    f(4862, 5, Kind::String), f(3242, 10, Kind::Array), NO, // 420 Topic Partitions
-    f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4234, 9, Kind::Int32), f(4081, 9, Kind::Array), NO, // 423 ThrottleTimeMs ErrorCode SessionId Responses
-    f(3499, 10, Kind::Int64), f(1562, 11, Kind::Int64), NO, NO, // 428 ProducerId FirstOffset
-    f(1387, 5, Kind::Int32), f(1300, 9, Kind::Int64), NO, NO, // 432 Epoch EndOffset
-    f(1216, 14, Kind::Struct), NO, // 436 DivergingEpoch
-    f(1300, 9, Kind::Int64), f(1387, 5, Kind::Int32), NO, NO, // 438 EndOffset Epoch
-    f(4369, 10, Kind::Struct), NO, // 442 SnapshotId
-    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1736, 13, Kind::Int64), f(2307, 16, Kind::Int64), f(2474, 14, Kind::Int64), f(0, 19, Kind::Array), f(3360, 20, Kind::Int32), f(3667, 7, Kind::Records), NO, NO, // 444 PartitionIndex ErrorCode HighWatermark LastStableOffset LogStartOffset AbortedTransactions PreferredReadReplica Records
-    f(4862, 5, Kind::String), f(3242, 10, Kind::Array), NO, NO, // 454 Topic Partitions
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4234, 9, Kind::Int32), f(4081, 9, Kind::Array), NO, NO, // 458 ThrottleTimeMs ErrorCode SessionId Responses
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, NO, // 465 TopicId Partitions
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4234, 9, Kind::Int32), f(4081, 9, Kind::Array), NO, NO, // 469 ThrottleTimeMs ErrorCode SessionId Responses
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4234, 9, Kind::Int32), f(4081, 9, Kind::Array), NO, NO, // 476 ThrottleTimeMs ErrorCode SessionId Responses
-    f(3134, 14, Kind::Int32), f(4786, 9, Kind::Int64), f(2554, 13, Kind::Int32), NO, // 483 PartitionIndex Timestamp MaxNumOffsets
-    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 487 Name Partitions
-    f(3832, 9, Kind::Int32), f(4997, 6, Kind::Array), NO, // 490 ReplicaId Topics
-    f(3134, 14, Kind::Int32), f(4786, 9, Kind::Int64), NO, // 493 PartitionIndex Timestamp
-    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 496 Name Partitions
-    f(3832, 9, Kind::Int32), f(4997, 6, Kind::Array), NO, // 499 ReplicaId Topics
-    f(3832, 9, Kind::Int32), f(2091, 14, Kind::Int8), f(4997, 6, Kind::Array), NO, // 502 ReplicaId IsolationLevel Topics
-    f(3134, 14, Kind::Int32), f(1019, 18, Kind::Int32), f(4786, 9, Kind::Int64), NO, // 506 PartitionIndex CurrentLeaderEpoch Timestamp
-    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 510 Name Partitions
-    f(3832, 9, Kind::Int32), f(2091, 14, Kind::Int8), f(4997, 6, Kind::Array), NO, // 513 ReplicaId IsolationLevel Topics
-    f(3134, 14, Kind::Int32), f(1019, 18, Kind::Int32), f(4786, 9, Kind::Int64), NO, NO, // 517 PartitionIndex CurrentLeaderEpoch Timestamp
-    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, NO, // 522 Name Partitions
-    NO, f(3832, 9, Kind::Int32), f(2091, 14, Kind::Int8), f(4997, 6, Kind::Array), NO, NO, // 526 ReplicaId IsolationLevel Topics
-    NO, f(3832, 9, Kind::Int32), f(2091, 14, Kind::Int8), f(4997, 6, Kind::Array), f(4777, 9, Kind::Int32), NO, NO, // 532 ReplicaId IsolationLevel Topics TimeoutMs
-    f(0, 0, Kind::Int64), NO, // 539 
-    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(2942, 15, Kind::Array), NO, // 541 PartitionIndex ErrorCode OldStyleOffsets
-    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 545 Name Partitions
+    f(1964, 5, Kind::Int32), f(3667, 7, Kind::Records), NO, // 15 Index Records
+    f(2808, 4, Kind::String), f(3063, 13, Kind::Array), NO, // 18 Name PartitionData
+    NO, f(5215, 15, Kind::String), f(188, 4, Kind::Int16), f(4777, 9, Kind::Int32), f(4924, 9, Kind::Array), NO, // 21 TransactionalId Acks TimeoutMs TopicData
+    f(4933, 7, Kind::Uuid), f(3063, 13, Kind::Array), NO, // 27 TopicId PartitionData
+    NO, f(5215, 15, Kind::String), f(188, 4, Kind::Int16), f(4777, 9, Kind::Int32), f(4924, 9, Kind::Array), NO, // 30 TransactionalId Acks TimeoutMs TopicData
+    f(1964, 5, Kind::Int32), f(1392, 9, Kind::Int16), f(445, 10, Kind::Int64), NO, // 36 Index ErrorCode BaseOffset
+    f(2808, 4, Kind::String), f(3181, 18, Kind::Array), NO, // 40 Name PartitionResponses
+    f(4081, 9, Kind::Array), NO, // 43 Responses
+    f(4081, 9, Kind::Array), f(4763, 14, Kind::Int32), NO, // 45 Responses ThrottleTimeMs
+    f(1964, 5, Kind::Int32), f(1392, 9, Kind::Int16), f(445, 10, Kind::Int64), f(2434, 15, Kind::Int64), NO, // 48 Index ErrorCode BaseOffset LogAppendTimeMs
+    f(2808, 4, Kind::String), f(3181, 18, Kind::Array), NO, // 53 Name PartitionResponses
+    f(4081, 9, Kind::Array), f(4763, 14, Kind::Int32), NO, // 56 Responses ThrottleTimeMs
+    f(1964, 5, Kind::Int32), f(1392, 9, Kind::Int16), f(445, 10, Kind::Int64), f(2434, 15, Kind::Int64), f(2474, 14, Kind::Int64), NO, // 59 Index ErrorCode BaseOffset LogAppendTimeMs LogStartOffset
+    f(2808, 4, Kind::String), f(3181, 18, Kind::Array), NO, // 65 Name PartitionResponses
+    f(4081, 9, Kind::Array), f(4763, 14, Kind::Int32), NO, // 68 Responses ThrottleTimeMs
+    f(455, 10, Kind::Int32), f(465, 22, Kind::String), NO, // 71 BatchIndex BatchIndexErrorMessage
+    f(1964, 5, Kind::Int32), f(1392, 9, Kind::Int16), f(445, 10, Kind::Int64), f(2434, 15, Kind::Int64), f(2474, 14, Kind::Int64), f(3655, 12, Kind::Array), f(1401, 12, Kind::String), NO, // 74 Index ErrorCode BaseOffset LogAppendTimeMs LogStartOffset RecordErrors ErrorMessage
+    f(2808, 4, Kind::String), f(3181, 18, Kind::Array), NO, // 82 Name PartitionResponses
+    f(4081, 9, Kind::Array), f(4763, 14, Kind::Int32), NO, // 85 Responses ThrottleTimeMs
+    f(455, 10, Kind::Int32), f(465, 22, Kind::String), NO, // 88 BatchIndex BatchIndexErrorMessage
+    f(1964, 5, Kind::Int32), f(1392, 9, Kind::Int16), f(445, 10, Kind::Int64), f(2434, 15, Kind::Int64), f(2474, 14, Kind::Int64), f(3655, 12, Kind::Array), f(1401, 12, Kind::String), NO, // 91 Index ErrorCode BaseOffset LogAppendTimeMs LogStartOffset RecordErrors ErrorMessage
+    f(2808, 4, Kind::String), f(3181, 18, Kind::Array), NO, // 99 Name PartitionResponses
+    NO, f(4081, 9, Kind::Array), f(4763, 14, Kind::Int32), NO, // 102 Responses ThrottleTimeMs
+    f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), NO, // 106 LeaderId LeaderEpoch
+    f(1006, 13, Kind::Struct), NO, // 109 CurrentLeader
+    f(1964, 5, Kind::Int32), f(1392, 9, Kind::Int16), f(445, 10, Kind::Int64), f(2434, 15, Kind::Int64), f(2474, 14, Kind::Int64), f(3655, 12, Kind::Array), f(1401, 12, Kind::String), NO, // 111 Index ErrorCode BaseOffset LogAppendTimeMs LogStartOffset RecordErrors ErrorMessage
+    f(2808, 4, Kind::String), f(3181, 18, Kind::Array), NO, // 119 Name PartitionResponses
+    f(2857, 6, Kind::Int32), f(1753, 4, Kind::String), f(3322, 4, Kind::Int32), f(3613, 4, Kind::String), NO, // 122 NodeId Host Port Rack
+    f(2844, 13, Kind::Array), NO, // 127 NodeEndpoints
+    NO, f(4081, 9, Kind::Array), f(4763, 14, Kind::Int32), NO, // 129 Responses ThrottleTimeMs
+    f(4933, 7, Kind::Uuid), f(3181, 18, Kind::Array), NO, // 133 TopicId PartitionResponses
+    NO, f(4081, 9, Kind::Array), f(4763, 14, Kind::Int32), NO, // 136 Responses ThrottleTimeMs
+    f(3054, 9, Kind::Int32), f(1492, 11, Kind::Int64), f(3164, 17, Kind::Int32), NO, // 140 Partition FetchOffset PartitionMaxBytes
+    f(4862, 5, Kind::String), f(3242, 10, Kind::Array), NO, // 144 Topic Partitions
+    f(3832, 9, Kind::Int32), f(2647, 9, Kind::Int32), f(2756, 8, Kind::Int32), f(4997, 6, Kind::Array), NO, // 147 ReplicaId MaxWaitMs MinBytes Topics
+    f(3832, 9, Kind::Int32), f(2647, 9, Kind::Int32), f(2756, 8, Kind::Int32), f(2533, 8, Kind::Int32), f(4997, 6, Kind::Array), NO, // 152 ReplicaId MaxWaitMs MinBytes MaxBytes Topics
+    f(3832, 9, Kind::Int32), f(2647, 9, Kind::Int32), f(2756, 8, Kind::Int32), f(2533, 8, Kind::Int32), f(2091, 14, Kind::Int8), f(4997, 6, Kind::Array), NO, // 158 ReplicaId MaxWaitMs MinBytes MaxBytes IsolationLevel Topics
+    f(3054, 9, Kind::Int32), f(1492, 11, Kind::Int64), f(2474, 14, Kind::Int64), f(3164, 17, Kind::Int32), NO, // 165 Partition FetchOffset LogStartOffset PartitionMaxBytes
+    f(4862, 5, Kind::String), f(3242, 10, Kind::Array), NO, // 170 Topic Partitions
+    f(3832, 9, Kind::Int32), f(2647, 9, Kind::Int32), f(2756, 8, Kind::Int32), f(2533, 8, Kind::Int32), f(2091, 14, Kind::Int8), f(4997, 6, Kind::Array), NO, // 173 ReplicaId MaxWaitMs MinBytes MaxBytes IsolationLevel Topics
+    f(0, 0, Kind::Int32), NO, // 180 
+    f(4862, 5, Kind::String), f(3242, 10, Kind::Array), NO, // 182 Topic Partitions
+    f(3832, 9, Kind::Int32), f(2647, 9, Kind::Int32), f(2756, 8, Kind::Int32), f(2533, 8, Kind::Int32), f(2091, 14, Kind::Int8), f(4234, 9, Kind::Int32), f(4222, 12, Kind::Int32), f(4997, 6, Kind::Array), f(1573, 19, Kind::Array), NO, // 185 ReplicaId MaxWaitMs MinBytes MaxBytes IsolationLevel SessionId SessionEpoch Topics ForgottenTopicsData
+    f(3054, 9, Kind::Int32), f(1019, 18, Kind::Int32), f(1492, 11, Kind::Int64), f(2474, 14, Kind::Int64), f(3164, 17, Kind::Int32), NO, // 195 Partition CurrentLeaderEpoch FetchOffset LogStartOffset PartitionMaxBytes
+    f(4862, 5, Kind::String), f(3242, 10, Kind::Array), NO, // 201 Topic Partitions
+    f(3832, 9, Kind::Int32), f(2647, 9, Kind::Int32), f(2756, 8, Kind::Int32), f(2533, 8, Kind::Int32), f(2091, 14, Kind::Int8), f(4234, 9, Kind::Int32), f(4222, 12, Kind::Int32), f(4997, 6, Kind::Array), f(1573, 19, Kind::Array), NO, // 204 ReplicaId MaxWaitMs MinBytes MaxBytes IsolationLevel SessionId SessionEpoch Topics ForgottenTopicsData
+    f(3832, 9, Kind::Int32), f(2647, 9, Kind::Int32), f(2756, 8, Kind::Int32), f(2533, 8, Kind::Int32), f(2091, 14, Kind::Int8), f(4234, 9, Kind::Int32), f(4222, 12, Kind::Int32), f(4997, 6, Kind::Array), f(1573, 19, Kind::Array), f(3617, 6, Kind::String), NO, // 214 ReplicaId MaxWaitMs MinBytes MaxBytes IsolationLevel SessionId SessionEpoch Topics ForgottenTopicsData RackId
+    f(3054, 9, Kind::Int32), f(1019, 18, Kind::Int32), f(1492, 11, Kind::Int64), f(2242, 16, Kind::Int32), f(2474, 14, Kind::Int64), f(3164, 17, Kind::Int32), NO, // 225 Partition CurrentLeaderEpoch FetchOffset LastFetchedEpoch LogStartOffset PartitionMaxBytes
+    f(4862, 5, Kind::String), f(3242, 10, Kind::Array), NO, // 232 Topic Partitions
+    f(4862, 5, Kind::String), f(3242, 10, Kind::Array), NO, // 235 Topic Partitions
+    f(689, 9, Kind::String), NO, // 238 ClusterId
+    NO, f(3832, 9, Kind::Int32), f(2647, 9, Kind::Int32), f(2756, 8, Kind::Int32), f(2533, 8, Kind::Int32), f(2091, 14, Kind::Int8), f(4234, 9, Kind::Int32), f(4222, 12, Kind::Int32), f(4997, 6, Kind::Array), f(1573, 19, Kind::Array), f(3617, 6, Kind::String), NO, // 240 ReplicaId MaxWaitMs MinBytes MaxBytes IsolationLevel SessionId SessionEpoch Topics ForgottenTopicsData RackId
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 252 TopicId Partitions
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 255 TopicId Partitions
+    NO, f(3832, 9, Kind::Int32), f(2647, 9, Kind::Int32), f(2756, 8, Kind::Int32), f(2533, 8, Kind::Int32), f(2091, 14, Kind::Int8), f(4234, 9, Kind::Int32), f(4222, 12, Kind::Int32), f(4997, 6, Kind::Array), f(1573, 19, Kind::Array), f(3617, 6, Kind::String), NO, // 258 ReplicaId MaxWaitMs MinBytes MaxBytes IsolationLevel SessionId SessionEpoch Topics ForgottenTopicsData RackId
+    f(3832, 9, Kind::Int32), f(3820, 12, Kind::Int64), NO, // 270 ReplicaId ReplicaEpoch
+    f(3853, 12, Kind::Struct), NO, // 273 ReplicaState
+    NO, f(2647, 9, Kind::Int32), f(2756, 8, Kind::Int32), f(2533, 8, Kind::Int32), f(2091, 14, Kind::Int8), f(4234, 9, Kind::Int32), f(4222, 12, Kind::Int32), f(4997, 6, Kind::Array), f(1573, 19, Kind::Array), f(3617, 6, Kind::String), NO, // 275 MaxWaitMs MinBytes MaxBytes IsolationLevel SessionId SessionEpoch Topics ForgottenTopicsData RackId
+    f(3780, 18, Kind::Uuid), NO, // 286 ReplicaDirectoryId
+    f(3054, 9, Kind::Int32), f(1019, 18, Kind::Int32), f(1492, 11, Kind::Int64), f(2242, 16, Kind::Int32), f(2474, 14, Kind::Int64), f(3164, 17, Kind::Int32), NO, // 288 Partition CurrentLeaderEpoch FetchOffset LastFetchedEpoch LogStartOffset PartitionMaxBytes
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 295 TopicId Partitions
+    NO, f(2647, 9, Kind::Int32), f(2756, 8, Kind::Int32), f(2533, 8, Kind::Int32), f(2091, 14, Kind::Int8), f(4234, 9, Kind::Int32), f(4222, 12, Kind::Int32), f(4997, 6, Kind::Array), f(1573, 19, Kind::Array), f(3617, 6, Kind::String), NO, // 298 MaxWaitMs MinBytes MaxBytes IsolationLevel SessionId SessionEpoch Topics ForgottenTopicsData RackId
+    f(1736, 13, Kind::Int64), NO, // 309 HighWatermark
+    f(3054, 9, Kind::Int32), f(1019, 18, Kind::Int32), f(1492, 11, Kind::Int64), f(2242, 16, Kind::Int32), f(2474, 14, Kind::Int64), f(3164, 17, Kind::Int32), NO, // 311 Partition CurrentLeaderEpoch FetchOffset LastFetchedEpoch LogStartOffset PartitionMaxBytes
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 318 TopicId Partitions
+    NO, f(2647, 9, Kind::Int32), f(2756, 8, Kind::Int32), f(2533, 8, Kind::Int32), f(2091, 14, Kind::Int8), f(4234, 9, Kind::Int32), f(4222, 12, Kind::Int32), f(4997, 6, Kind::Array), f(1573, 19, Kind::Array), f(3617, 6, Kind::String), NO, // 321 MaxWaitMs MinBytes MaxBytes IsolationLevel SessionId SessionEpoch Topics ForgottenTopicsData RackId
+    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1736, 13, Kind::Int64), f(3667, 7, Kind::Records), NO, // 332 PartitionIndex ErrorCode HighWatermark Records
+    f(4862, 5, Kind::String), f(3242, 10, Kind::Array), NO, // 337 Topic Partitions
+    f(4081, 9, Kind::Array), NO, // 340 Responses
+    f(4763, 14, Kind::Int32), f(4081, 9, Kind::Array), NO, // 342 ThrottleTimeMs Responses
+    f(3499, 10, Kind::Int64), f(1562, 11, Kind::Int64), NO, // 345 ProducerId FirstOffset
+    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1736, 13, Kind::Int64), f(2307, 16, Kind::Int64), f(0, 19, Kind::Array), f(3667, 7, Kind::Records), NO, // 348 PartitionIndex ErrorCode HighWatermark LastStableOffset AbortedTransactions Records
+    f(4862, 5, Kind::String), f(3242, 10, Kind::Array), NO, // 355 Topic Partitions
+    f(4763, 14, Kind::Int32), f(4081, 9, Kind::Array), NO, // 358 ThrottleTimeMs Responses
+    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1736, 13, Kind::Int64), f(2307, 16, Kind::Int64), f(2474, 14, Kind::Int64), f(0, 19, Kind::Array), f(3667, 7, Kind::Records), NO, // 361 PartitionIndex ErrorCode HighWatermark LastStableOffset LogStartOffset AbortedTransactions Records
+    f(4862, 5, Kind::String), f(3242, 10, Kind::Array), NO, // 369 Topic Partitions
+    f(4763, 14, Kind::Int32), f(4081, 9, Kind::Array), NO, // 372 ThrottleTimeMs Responses
+    f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4234, 9, Kind::Int32), f(4081, 9, Kind::Array), NO, // 375 ThrottleTimeMs ErrorCode SessionId Responses
+    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1736, 13, Kind::Int64), f(2307, 16, Kind::Int64), f(2474, 14, Kind::Int64), f(0, 19, Kind::Array), f(3360, 20, Kind::Int32), f(3667, 7, Kind::Records), NO, // 380 PartitionIndex ErrorCode HighWatermark LastStableOffset LogStartOffset AbortedTransactions PreferredReadReplica Records
+    f(4862, 5, Kind::String), f(3242, 10, Kind::Array), NO, // 389 Topic Partitions
+    f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4234, 9, Kind::Int32), f(4081, 9, Kind::Array), NO, // 392 ThrottleTimeMs ErrorCode SessionId Responses
+    f(3499, 10, Kind::Int64), f(1562, 11, Kind::Int64), NO, // 397 ProducerId FirstOffset
+    f(1387, 5, Kind::Int32), f(1300, 9, Kind::Int64), NO, // 400 Epoch EndOffset
+    f(1216, 14, Kind::Struct), NO, // 403 DivergingEpoch
+    f(1300, 9, Kind::Int64), f(1387, 5, Kind::Int32), NO, // 405 EndOffset Epoch
+    f(4369, 10, Kind::Struct), NO, // 408 SnapshotId
+    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1736, 13, Kind::Int64), f(2307, 16, Kind::Int64), f(2474, 14, Kind::Int64), f(0, 19, Kind::Array), f(3360, 20, Kind::Int32), f(3667, 7, Kind::Records), NO, // 410 PartitionIndex ErrorCode HighWatermark LastStableOffset LogStartOffset AbortedTransactions PreferredReadReplica Records
+    f(4862, 5, Kind::String), f(3242, 10, Kind::Array), NO, // 419 Topic Partitions
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4234, 9, Kind::Int32), f(4081, 9, Kind::Array), NO, // 422 ThrottleTimeMs ErrorCode SessionId Responses
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 428 TopicId Partitions
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4234, 9, Kind::Int32), f(4081, 9, Kind::Array), NO, // 431 ThrottleTimeMs ErrorCode SessionId Responses
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4234, 9, Kind::Int32), f(4081, 9, Kind::Array), NO, // 437 ThrottleTimeMs ErrorCode SessionId Responses
+    f(3134, 14, Kind::Int32), f(4786, 9, Kind::Int64), f(2554, 13, Kind::Int32), NO, // 443 PartitionIndex Timestamp MaxNumOffsets
+    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 447 Name Partitions
+    f(3832, 9, Kind::Int32), f(4997, 6, Kind::Array), NO, // 450 ReplicaId Topics
+    f(3134, 14, Kind::Int32), f(4786, 9, Kind::Int64), NO, // 453 PartitionIndex Timestamp
+    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 456 Name Partitions
+    f(3832, 9, Kind::Int32), f(4997, 6, Kind::Array), NO, // 459 ReplicaId Topics
+    f(3832, 9, Kind::Int32), f(2091, 14, Kind::Int8), f(4997, 6, Kind::Array), NO, // 462 ReplicaId IsolationLevel Topics
+    f(3134, 14, Kind::Int32), f(1019, 18, Kind::Int32), f(4786, 9, Kind::Int64), NO, // 466 PartitionIndex CurrentLeaderEpoch Timestamp
+    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 470 Name Partitions
+    f(3832, 9, Kind::Int32), f(2091, 14, Kind::Int8), f(4997, 6, Kind::Array), NO, // 473 ReplicaId IsolationLevel Topics
+    f(3134, 14, Kind::Int32), f(1019, 18, Kind::Int32), f(4786, 9, Kind::Int64), NO, // 477 PartitionIndex CurrentLeaderEpoch Timestamp
+    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 481 Name Partitions
+    NO, f(3832, 9, Kind::Int32), f(2091, 14, Kind::Int8), f(4997, 6, Kind::Array), NO, // 484 ReplicaId IsolationLevel Topics
+    NO, f(3832, 9, Kind::Int32), f(2091, 14, Kind::Int8), f(4997, 6, Kind::Array), f(4777, 9, Kind::Int32), NO, // 489 ReplicaId IsolationLevel Topics TimeoutMs
+    f(0, 0, Kind::Int64), NO, // 495 
+    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(2942, 15, Kind::Array), NO, // 497 PartitionIndex ErrorCode OldStyleOffsets
+    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 501 Name Partitions
+    f(4997, 6, Kind::Array), NO, // 504 Topics
+    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4786, 9, Kind::Int64), f(2927, 6, Kind::Int64), NO, // 506 PartitionIndex ErrorCode Timestamp Offset
+    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 511 Name Partitions
+    f(4997, 6, Kind::Array), NO, // 514 Topics
+    f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), NO, // 516 ThrottleTimeMs Topics
+    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4786, 9, Kind::Int64), f(2927, 6, Kind::Int64), f(2357, 11, Kind::Int32), NO, // 519 PartitionIndex ErrorCode Timestamp Offset LeaderEpoch
+    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 525 Name Partitions
+    f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), NO, // 528 ThrottleTimeMs Topics
+    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4786, 9, Kind::Int64), f(2927, 6, Kind::Int64), f(2357, 11, Kind::Int32), NO, // 531 PartitionIndex ErrorCode Timestamp Offset LeaderEpoch
+    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 537 Name Partitions
+    NO, f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), NO, // 540 ThrottleTimeMs Topics
+    f(2808, 4, Kind::String), NO, // 544 Name
+    f(4997, 6, Kind::Array), NO, // 546 Topics
     f(4997, 6, Kind::Array), NO, // 548 Topics
-    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4786, 9, Kind::Int64), f(2927, 6, Kind::Int64), NO, // 550 PartitionIndex ErrorCode Timestamp Offset
-    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 555 Name Partitions
-    f(4997, 6, Kind::Array), NO, // 558 Topics
-    f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), NO, // 560 ThrottleTimeMs Topics
-    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4786, 9, Kind::Int64), f(2927, 6, Kind::Int64), f(2357, 11, Kind::Int32), NO, // 563 PartitionIndex ErrorCode Timestamp Offset LeaderEpoch
-    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 569 Name Partitions
-    f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), NO, // 572 ThrottleTimeMs Topics
-    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4786, 9, Kind::Int64), f(2927, 6, Kind::Int64), f(2357, 11, Kind::Int32), NO, NO, // 575 PartitionIndex ErrorCode Timestamp Offset LeaderEpoch
-    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, NO, // 582 Name Partitions
-    NO, f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), NO, NO, // 586 ThrottleTimeMs Topics
-    f(2808, 4, Kind::String), NO, // 591 Name
-    f(4997, 6, Kind::Array), NO, // 593 Topics
-    f(4997, 6, Kind::Array), NO, // 595 Topics
-    f(4997, 6, Kind::Array), f(291, 22, Kind::Bool), NO, // 597 Topics AllowAutoTopicCreation
-    f(4997, 6, Kind::Array), f(291, 22, Kind::Bool), f(1817, 34, Kind::Bool), f(1906, 32, Kind::Bool), NO, // 600 Topics AllowAutoTopicCreation IncludeClusterAuthorizedOperations IncludeTopicAuthorizedOperations
-    f(2808, 4, Kind::String), NO, NO, // 605 Name
-    NO, f(4997, 6, Kind::Array), f(291, 22, Kind::Bool), f(1817, 34, Kind::Bool), f(1906, 32, Kind::Bool), NO, NO, // 608 Topics AllowAutoTopicCreation IncludeClusterAuthorizedOperations IncludeTopicAuthorizedOperations
-    f(4933, 7, Kind::Uuid), f(2808, 4, Kind::String), NO, NO, // 615 TopicId Name
-    NO, f(4997, 6, Kind::Array), f(291, 22, Kind::Bool), f(1817, 34, Kind::Bool), f(1906, 32, Kind::Bool), NO, NO, // 619 Topics AllowAutoTopicCreation IncludeClusterAuthorizedOperations IncludeTopicAuthorizedOperations
-    NO, f(4997, 6, Kind::Array), f(291, 22, Kind::Bool), f(1906, 32, Kind::Bool), NO, NO, // 626 Topics AllowAutoTopicCreation IncludeTopicAuthorizedOperations
-    f(2857, 6, Kind::Int32), f(1753, 4, Kind::String), f(3322, 4, Kind::Int32), NO, // 632 NodeId Host Port
-    f(1392, 9, Kind::Int16), f(3134, 14, Kind::Int32), f(2368, 8, Kind::Int32), f(3841, 12, Kind::Array), f(2108, 8, Kind::Array), NO, // 636 ErrorCode PartitionIndex LeaderId ReplicaNodes IsrNodes
-    f(1392, 9, Kind::Int16), f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 642 ErrorCode Name Partitions
-    f(524, 7, Kind::Array), f(4997, 6, Kind::Array), NO, // 646 Brokers Topics
-    f(2857, 6, Kind::Int32), f(1753, 4, Kind::String), f(3322, 4, Kind::Int32), f(3613, 4, Kind::String), NO, // 649 NodeId Host Port Rack
-    f(1392, 9, Kind::Int16), f(2808, 4, Kind::String), f(2036, 10, Kind::Bool), f(3242, 10, Kind::Array), NO, // 654 ErrorCode Name IsInternal Partitions
-    f(524, 7, Kind::Array), f(890, 12, Kind::Int32), f(4997, 6, Kind::Array), NO, // 659 Brokers ControllerId Topics
-    f(524, 7, Kind::Array), f(689, 9, Kind::String), f(890, 12, Kind::Int32), f(4997, 6, Kind::Array), NO, // 663 Brokers ClusterId ControllerId Topics
-    f(4763, 14, Kind::Int32), f(524, 7, Kind::Array), f(689, 9, Kind::String), f(890, 12, Kind::Int32), f(4997, 6, Kind::Array), NO, // 668 ThrottleTimeMs Brokers ClusterId ControllerId Topics
-    f(1392, 9, Kind::Int16), f(3134, 14, Kind::Int32), f(2368, 8, Kind::Int32), f(3841, 12, Kind::Array), f(2108, 8, Kind::Array), f(2912, 15, Kind::Array), NO, // 674 ErrorCode PartitionIndex LeaderId ReplicaNodes IsrNodes OfflineReplicas
-    f(1392, 9, Kind::Int16), f(2808, 4, Kind::String), f(2036, 10, Kind::Bool), f(3242, 10, Kind::Array), NO, // 681 ErrorCode Name IsInternal Partitions
-    f(4763, 14, Kind::Int32), f(524, 7, Kind::Array), f(689, 9, Kind::String), f(890, 12, Kind::Int32), f(4997, 6, Kind::Array), NO, // 686 ThrottleTimeMs Brokers ClusterId ControllerId Topics
-    f(1392, 9, Kind::Int16), f(3134, 14, Kind::Int32), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(3841, 12, Kind::Array), f(2108, 8, Kind::Array), f(2912, 15, Kind::Array), NO, // 692 ErrorCode PartitionIndex LeaderId LeaderEpoch ReplicaNodes IsrNodes OfflineReplicas
-    f(1392, 9, Kind::Int16), f(2808, 4, Kind::String), f(2036, 10, Kind::Bool), f(3242, 10, Kind::Array), NO, // 700 ErrorCode Name IsInternal Partitions
-    f(4763, 14, Kind::Int32), f(524, 7, Kind::Array), f(689, 9, Kind::String), f(890, 12, Kind::Int32), f(4997, 6, Kind::Array), NO, // 705 ThrottleTimeMs Brokers ClusterId ControllerId Topics
-    f(1392, 9, Kind::Int16), f(2808, 4, Kind::String), f(2036, 10, Kind::Bool), f(3242, 10, Kind::Array), f(4867, 25, Kind::Int32), NO, // 711 ErrorCode Name IsInternal Partitions TopicAuthorizedOperations
-    f(4763, 14, Kind::Int32), f(524, 7, Kind::Array), f(689, 9, Kind::String), f(890, 12, Kind::Int32), f(4997, 6, Kind::Array), f(662, 27, Kind::Int32), NO, // 717 ThrottleTimeMs Brokers ClusterId ControllerId Topics ClusterAuthorizedOperations
-    f(1392, 9, Kind::Int16), f(3134, 14, Kind::Int32), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(3841, 12, Kind::Array), f(2108, 8, Kind::Array), f(2912, 15, Kind::Array), NO, NO, // 724 ErrorCode PartitionIndex LeaderId LeaderEpoch ReplicaNodes IsrNodes OfflineReplicas
-    f(1392, 9, Kind::Int16), f(2808, 4, Kind::String), f(2036, 10, Kind::Bool), f(3242, 10, Kind::Array), f(4867, 25, Kind::Int32), NO, NO, // 733 ErrorCode Name IsInternal Partitions TopicAuthorizedOperations
-    NO, f(4763, 14, Kind::Int32), f(524, 7, Kind::Array), f(689, 9, Kind::String), f(890, 12, Kind::Int32), f(4997, 6, Kind::Array), f(662, 27, Kind::Int32), NO, NO, // 740 ThrottleTimeMs Brokers ClusterId ControllerId Topics ClusterAuthorizedOperations
-    f(1392, 9, Kind::Int16), f(2808, 4, Kind::String), f(4933, 7, Kind::Uuid), f(2036, 10, Kind::Bool), f(3242, 10, Kind::Array), f(4867, 25, Kind::Int32), NO, NO, // 749 ErrorCode Name TopicId IsInternal Partitions TopicAuthorizedOperations
-    NO, f(4763, 14, Kind::Int32), f(524, 7, Kind::Array), f(689, 9, Kind::String), f(890, 12, Kind::Int32), f(4997, 6, Kind::Array), f(662, 27, Kind::Int32), NO, NO, // 757 ThrottleTimeMs Brokers ClusterId ControllerId Topics ClusterAuthorizedOperations
-    NO, f(4763, 14, Kind::Int32), f(524, 7, Kind::Array), f(689, 9, Kind::String), f(890, 12, Kind::Int32), f(4997, 6, Kind::Array), NO, NO, // 766 ThrottleTimeMs Brokers ClusterId ControllerId Topics
-    f(1392, 9, Kind::Int16), f(2808, 4, Kind::String), f(4933, 7, Kind::Uuid), f(2036, 10, Kind::Bool), f(3242, 10, Kind::Array), f(4867, 25, Kind::Int32), NO, NO, // 774 ErrorCode Name TopicId IsInternal Partitions TopicAuthorizedOperations
-    NO, f(4763, 14, Kind::Int32), f(524, 7, Kind::Array), f(689, 9, Kind::String), f(890, 12, Kind::Int32), f(4997, 6, Kind::Array), NO, NO, // 782 ThrottleTimeMs Brokers ClusterId ControllerId Topics
-    NO, f(4763, 14, Kind::Int32), f(524, 7, Kind::Array), f(689, 9, Kind::String), f(890, 12, Kind::Int32), f(4997, 6, Kind::Array), f(1392, 9, Kind::Int16), NO, NO, // 790 ThrottleTimeMs Brokers ClusterId ControllerId Topics ErrorCode
-    f(4940, 9, Kind::String), f(3134, 14, Kind::Int32), f(875, 15, Kind::Int32), f(2336, 6, Kind::Int32), f(2357, 11, Kind::Int32), f(2105, 3, Kind::Array), f(3076, 14, Kind::Int32), f(3865, 8, Kind::Array), NO, // 799 TopicName PartitionIndex ControllerEpoch Leader LeaderEpoch Isr PartitionEpoch Replicas
-    f(507, 8, Kind::Int32), f(1767, 8, Kind::String), f(3322, 4, Kind::Int32), NO, // 808 BrokerId HostName Port
-    f(890, 12, Kind::Int32), f(875, 15, Kind::Int32), f(5311, 24, Kind::Array), f(2423, 11, Kind::Array), NO, // 812 ControllerId ControllerEpoch UngroupedPartitionStates LiveLeaders
-    f(4940, 9, Kind::String), f(3134, 14, Kind::Int32), f(875, 15, Kind::Int32), f(2336, 6, Kind::Int32), f(2357, 11, Kind::Int32), f(2105, 3, Kind::Array), f(3076, 14, Kind::Int32), f(3865, 8, Kind::Array), f(2065, 5, Kind::Bool), NO, // 817 TopicName PartitionIndex ControllerEpoch Leader LeaderEpoch Isr PartitionEpoch Replicas IsNew
-    f(890, 12, Kind::Int32), f(875, 15, Kind::Int32), f(5311, 24, Kind::Array), f(2423, 11, Kind::Array), NO, // 827 ControllerId ControllerEpoch UngroupedPartitionStates LiveLeaders
-    f(3134, 14, Kind::Int32), f(875, 15, Kind::Int32), f(2336, 6, Kind::Int32), f(2357, 11, Kind::Int32), f(2105, 3, Kind::Array), f(3076, 14, Kind::Int32), f(3865, 8, Kind::Array), f(2065, 5, Kind::Bool), NO, // 832 PartitionIndex ControllerEpoch Leader LeaderEpoch Isr PartitionEpoch Replicas IsNew
-    f(4940, 9, Kind::String), f(3227, 15, Kind::Array), NO, // 841 TopicName PartitionStates
-    f(890, 12, Kind::Int32), f(875, 15, Kind::Int32), f(496, 11, Kind::Int64), f(4986, 11, Kind::Array), f(2423, 11, Kind::Array), NO, // 844 ControllerId ControllerEpoch BrokerEpoch TopicStates LiveLeaders
-    f(3134, 14, Kind::Int32), f(875, 15, Kind::Int32), f(2336, 6, Kind::Int32), f(2357, 11, Kind::Int32), f(2105, 3, Kind::Array), f(3076, 14, Kind::Int32), f(3865, 8, Kind::Array), f(277, 14, Kind::Array), f(3699, 16, Kind::Array), f(2065, 5, Kind::Bool), NO, // 850 PartitionIndex ControllerEpoch Leader LeaderEpoch Isr PartitionEpoch Replicas AddingReplicas RemovingReplicas IsNew
-    f(4940, 9, Kind::String), f(3227, 15, Kind::Array), NO, // 861 TopicName PartitionStates
-    f(890, 12, Kind::Int32), f(875, 15, Kind::Int32), f(496, 11, Kind::Int64), f(4986, 11, Kind::Array), f(2423, 11, Kind::Array), NO, // 864 ControllerId ControllerEpoch BrokerEpoch TopicStates LiveLeaders
-    f(3134, 14, Kind::Int32), f(875, 15, Kind::Int32), f(2336, 6, Kind::Int32), f(2357, 11, Kind::Int32), f(2105, 3, Kind::Array), f(3076, 14, Kind::Int32), f(3865, 8, Kind::Array), f(277, 14, Kind::Array), f(3699, 16, Kind::Array), f(2065, 5, Kind::Bool), NO, NO, // 870 PartitionIndex ControllerEpoch Leader LeaderEpoch Isr PartitionEpoch Replicas AddingReplicas RemovingReplicas IsNew
-    f(4940, 9, Kind::String), f(3227, 15, Kind::Array), NO, NO, // 882 TopicName PartitionStates
-    f(507, 8, Kind::Int32), f(1767, 8, Kind::String), f(3322, 4, Kind::Int32), NO, NO, // 886 BrokerId HostName Port
-    NO, f(890, 12, Kind::Int32), f(875, 15, Kind::Int32), f(496, 11, Kind::Int64), f(4986, 11, Kind::Array), f(2423, 11, Kind::Array), NO, NO, // 891 ControllerId ControllerEpoch BrokerEpoch TopicStates LiveLeaders
-    f(4940, 9, Kind::String), f(4933, 7, Kind::Uuid), f(3227, 15, Kind::Array), NO, NO, // 899 TopicName TopicId PartitionStates
-    NO, f(890, 12, Kind::Int32), f(875, 15, Kind::Int32), f(496, 11, Kind::Int64), f(5280, 4, Kind::Int8), f(4986, 11, Kind::Array), f(2423, 11, Kind::Array), NO, NO, // 904 ControllerId ControllerEpoch BrokerEpoch Type TopicStates LiveLeaders
-    f(3134, 14, Kind::Int32), f(875, 15, Kind::Int32), f(2336, 6, Kind::Int32), f(2357, 11, Kind::Int32), f(2105, 3, Kind::Array), f(3076, 14, Kind::Int32), f(3865, 8, Kind::Array), f(277, 14, Kind::Array), f(3699, 16, Kind::Array), f(2065, 5, Kind::Bool), f(2376, 19, Kind::Int8), NO, NO, // 913 PartitionIndex ControllerEpoch Leader LeaderEpoch Isr PartitionEpoch Replicas AddingReplicas RemovingReplicas IsNew LeaderRecoveryState
-    f(4940, 9, Kind::String), f(4933, 7, Kind::Uuid), f(3227, 15, Kind::Array), NO, NO, // 926 TopicName TopicId PartitionStates
-    NO, f(890, 12, Kind::Int32), f(875, 15, Kind::Int32), f(496, 11, Kind::Int64), f(5280, 4, Kind::Int8), f(4986, 11, Kind::Array), f(2423, 11, Kind::Array), NO, NO, // 931 ControllerId ControllerEpoch BrokerEpoch Type TopicStates LiveLeaders
-    NO, f(890, 12, Kind::Int32), f(5646, 17, Kind::Bool), f(875, 15, Kind::Int32), f(496, 11, Kind::Int64), f(5280, 4, Kind::Int8), f(4986, 11, Kind::Array), f(2423, 11, Kind::Array), NO, NO, // 940 ControllerId isKRaftController ControllerEpoch BrokerEpoch Type TopicStates LiveLeaders
-    f(4940, 9, Kind::String), f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), NO, // 950 TopicName PartitionIndex ErrorCode
-    f(1392, 9, Kind::Int16), f(3108, 15, Kind::Array), NO, // 954 ErrorCode PartitionErrors
-    f(4940, 9, Kind::String), f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), NO, NO, // 957 TopicName PartitionIndex ErrorCode
-    NO, f(1392, 9, Kind::Int16), f(3108, 15, Kind::Array), NO, NO, // 962 ErrorCode PartitionErrors
-    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), NO, NO, // 967 PartitionIndex ErrorCode
-    f(4933, 7, Kind::Uuid), f(3108, 15, Kind::Array), NO, NO, // 971 TopicId PartitionErrors
-    NO, f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, NO, // 975 ErrorCode Topics
-    f(4940, 9, Kind::String), f(3134, 14, Kind::Int32), NO, // 980 TopicName PartitionIndex
-    f(890, 12, Kind::Int32), f(875, 15, Kind::Int32), f(1113, 16, Kind::Bool), f(5335, 19, Kind::Array), NO, // 983 ControllerId ControllerEpoch DeletePartitions UngroupedPartitions
-    f(2808, 4, Kind::String), f(3148, 16, Kind::Array), NO, // 988 Name PartitionIndexes
-    f(890, 12, Kind::Int32), f(875, 15, Kind::Int32), f(496, 11, Kind::Int64), f(1113, 16, Kind::Bool), f(4997, 6, Kind::Array), NO, // 991 ControllerId ControllerEpoch BrokerEpoch DeletePartitions Topics
-    f(2808, 4, Kind::String), f(3148, 16, Kind::Array), NO, NO, // 997 Name PartitionIndexes
-    NO, f(890, 12, Kind::Int32), f(875, 15, Kind::Int32), f(496, 11, Kind::Int64), f(1113, 16, Kind::Bool), f(4997, 6, Kind::Array), NO, NO, // 1001 ControllerId ControllerEpoch BrokerEpoch DeletePartitions Topics
-    f(3134, 14, Kind::Int32), f(2357, 11, Kind::Int32), f(1098, 15, Kind::Bool), NO, NO, // 1009 PartitionIndex LeaderEpoch DeletePartition
-    f(4940, 9, Kind::String), f(3227, 15, Kind::Array), NO, NO, // 1014 TopicName PartitionStates
-    NO, f(890, 12, Kind::Int32), f(875, 15, Kind::Int32), f(496, 11, Kind::Int64), f(4986, 11, Kind::Array), NO, NO, // 1018 ControllerId ControllerEpoch BrokerEpoch TopicStates
-    NO, f(890, 12, Kind::Int32), f(5646, 17, Kind::Bool), f(875, 15, Kind::Int32), f(496, 11, Kind::Int64), f(4986, 11, Kind::Array), NO, NO, // 1025 ControllerId isKRaftController ControllerEpoch BrokerEpoch TopicStates
-    f(4940, 9, Kind::String), f(3134, 14, Kind::Int32), f(875, 15, Kind::Int32), f(2336, 6, Kind::Int32), f(2357, 11, Kind::Int32), f(2105, 3, Kind::Array), f(5637, 9, Kind::Int32), f(3865, 8, Kind::Array), NO, // 1033 TopicName PartitionIndex ControllerEpoch Leader LeaderEpoch Isr ZkVersion Replicas
-    f(1775, 2, Kind::Int32), f(5426, 6, Kind::String), f(5432, 6, Kind::Int32), NO, // 1042 Id V0Host V0Port
-    f(890, 12, Kind::Int32), f(875, 15, Kind::Int32), f(5311, 24, Kind::Array), f(2412, 11, Kind::Array), NO, // 1046 ControllerId ControllerEpoch UngroupedPartitionStates LiveBrokers
-    f(3322, 4, Kind::Int32), f(1753, 4, Kind::String), f(4192, 16, Kind::Int16), NO, // 1051 Port Host SecurityProtocol
-    f(1775, 2, Kind::Int32), f(1345, 9, Kind::Array), NO, // 1055 Id Endpoints
-    f(890, 12, Kind::Int32), f(875, 15, Kind::Int32), f(5311, 24, Kind::Array), f(2412, 11, Kind::Array), NO, // 1058 ControllerId ControllerEpoch UngroupedPartitionStates LiveBrokers
-    f(1775, 2, Kind::Int32), f(1345, 9, Kind::Array), f(3613, 4, Kind::String), NO, // 1063 Id Endpoints Rack
-    f(890, 12, Kind::Int32), f(875, 15, Kind::Int32), f(5311, 24, Kind::Array), f(2412, 11, Kind::Array), NO, // 1067 ControllerId ControllerEpoch UngroupedPartitionStates LiveBrokers
-    f(3322, 4, Kind::Int32), f(1753, 4, Kind::String), f(2395, 8, Kind::String), f(4192, 16, Kind::Int16), NO, // 1072 Port Host Listener SecurityProtocol
-    f(1775, 2, Kind::Int32), f(1345, 9, Kind::Array), f(3613, 4, Kind::String), NO, // 1077 Id Endpoints Rack
-    f(890, 12, Kind::Int32), f(875, 15, Kind::Int32), f(5311, 24, Kind::Array), f(2412, 11, Kind::Array), NO, // 1081 ControllerId ControllerEpoch UngroupedPartitionStates LiveBrokers
-    f(4940, 9, Kind::String), f(3134, 14, Kind::Int32), f(875, 15, Kind::Int32), f(2336, 6, Kind::Int32), f(2357, 11, Kind::Int32), f(2105, 3, Kind::Array), f(5637, 9, Kind::Int32), f(3865, 8, Kind::Array), f(2912, 15, Kind::Array), NO, // 1086 TopicName PartitionIndex ControllerEpoch Leader LeaderEpoch Isr ZkVersion Replicas OfflineReplicas
-    f(890, 12, Kind::Int32), f(875, 15, Kind::Int32), f(5311, 24, Kind::Array), f(2412, 11, Kind::Array), NO, // 1096 ControllerId ControllerEpoch UngroupedPartitionStates LiveBrokers
-    f(3134, 14, Kind::Int32), f(875, 15, Kind::Int32), f(2336, 6, Kind::Int32), f(2357, 11, Kind::Int32), f(2105, 3, Kind::Array), f(5637, 9, Kind::Int32), f(3865, 8, Kind::Array), f(2912, 15, Kind::Array), NO, // 1101 PartitionIndex ControllerEpoch Leader LeaderEpoch Isr ZkVersion Replicas OfflineReplicas
-    f(4940, 9, Kind::String), f(3227, 15, Kind::Array), NO, // 1110 TopicName PartitionStates
-    f(890, 12, Kind::Int32), f(875, 15, Kind::Int32), f(496, 11, Kind::Int64), f(4986, 11, Kind::Array), f(2412, 11, Kind::Array), NO, // 1113 ControllerId ControllerEpoch BrokerEpoch TopicStates LiveBrokers
-    f(3134, 14, Kind::Int32), f(875, 15, Kind::Int32), f(2336, 6, Kind::Int32), f(2357, 11, Kind::Int32), f(2105, 3, Kind::Array), f(5637, 9, Kind::Int32), f(3865, 8, Kind::Array), f(2912, 15, Kind::Array), NO, NO, // 1119 PartitionIndex ControllerEpoch Leader LeaderEpoch Isr ZkVersion Replicas OfflineReplicas
-    f(4940, 9, Kind::String), f(3227, 15, Kind::Array), NO, NO, // 1129 TopicName PartitionStates
-    f(3322, 4, Kind::Int32), f(1753, 4, Kind::String), f(2395, 8, Kind::String), f(4192, 16, Kind::Int16), NO, NO, // 1133 Port Host Listener SecurityProtocol
-    f(1775, 2, Kind::Int32), f(1345, 9, Kind::Array), f(3613, 4, Kind::String), NO, NO, // 1139 Id Endpoints Rack
-    NO, f(890, 12, Kind::Int32), f(875, 15, Kind::Int32), f(496, 11, Kind::Int64), f(4986, 11, Kind::Array), f(2412, 11, Kind::Array), NO, NO, // 1144 ControllerId ControllerEpoch BrokerEpoch TopicStates LiveBrokers
-    f(4940, 9, Kind::String), f(4933, 7, Kind::Uuid), f(3227, 15, Kind::Array), NO, NO, // 1152 TopicName TopicId PartitionStates
-    NO, f(890, 12, Kind::Int32), f(875, 15, Kind::Int32), f(496, 11, Kind::Int64), f(4986, 11, Kind::Array), f(2412, 11, Kind::Array), NO, NO, // 1157 ControllerId ControllerEpoch BrokerEpoch TopicStates LiveBrokers
-    f(5280, 4, Kind::Int8), NO, // 1165 Type
-    NO, f(890, 12, Kind::Int32), f(5646, 17, Kind::Bool), f(875, 15, Kind::Int32), f(496, 11, Kind::Int64), f(4986, 11, Kind::Array), f(2412, 11, Kind::Array), NO, NO, // 1167 ControllerId isKRaftController ControllerEpoch BrokerEpoch TopicStates LiveBrokers
-    f(1392, 9, Kind::Int16), NO, // 1176 ErrorCode
-    NO, f(1392, 9, Kind::Int16), NO, NO, // 1178 ErrorCode
-    f(507, 8, Kind::Int32), NO, // 1182 BrokerId
-    f(507, 8, Kind::Int32), f(496, 11, Kind::Int64), NO, // 1184 BrokerId BrokerEpoch
-    NO, f(507, 8, Kind::Int32), f(496, 11, Kind::Int64), NO, NO, // 1187 BrokerId BrokerEpoch
-    f(1392, 9, Kind::Int16), f(3674, 19, Kind::Array), NO, // 1192 ErrorCode RemainingPartitions
-    f(4940, 9, Kind::String), f(3134, 14, Kind::Int32), NO, NO, // 1195 TopicName PartitionIndex
-    NO, f(1392, 9, Kind::Int16), f(3674, 19, Kind::Array), NO, NO, // 1199 ErrorCode RemainingPartitions
-    f(3134, 14, Kind::Int32), f(759, 15, Kind::Int64), f(742, 17, Kind::String), NO, // 1204 PartitionIndex CommittedOffset CommittedMetadata
-    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 1208 Name Partitions
-    f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, // 1211 GroupId Topics
-    f(3134, 14, Kind::Int32), f(759, 15, Kind::Int64), f(698, 15, Kind::Int64), f(742, 17, Kind::String), NO, // 1214 PartitionIndex CommittedOffset CommitTimestamp CommittedMetadata
-    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 1219 Name Partitions
-    f(1651, 7, Kind::String), f(1604, 25, Kind::Int32), f(2702, 8, Kind::String), f(4997, 6, Kind::Array), NO, // 1222 GroupId GenerationIdOrMemberEpoch MemberId Topics
-    f(1651, 7, Kind::String), f(1604, 25, Kind::Int32), f(2702, 8, Kind::String), f(4159, 15, Kind::Int64), f(4997, 6, Kind::Array), NO, // 1227 GroupId GenerationIdOrMemberEpoch MemberId RetentionTimeMs Topics
-    f(1651, 7, Kind::String), f(1604, 25, Kind::Int32), f(2702, 8, Kind::String), f(4997, 6, Kind::Array), NO, // 1233 GroupId GenerationIdOrMemberEpoch MemberId Topics
-    f(3134, 14, Kind::Int32), f(759, 15, Kind::Int64), f(722, 20, Kind::Int32), f(742, 17, Kind::String), NO, // 1238 PartitionIndex CommittedOffset CommittedLeaderEpoch CommittedMetadata
-    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 1243 Name Partitions
-    f(1651, 7, Kind::String), f(1604, 25, Kind::Int32), f(2702, 8, Kind::String), f(4997, 6, Kind::Array), NO, // 1246 GroupId GenerationIdOrMemberEpoch MemberId Topics
-    f(1651, 7, Kind::String), f(1604, 25, Kind::Int32), f(2702, 8, Kind::String), f(1666, 15, Kind::String), f(4997, 6, Kind::Array), NO, // 1251 GroupId GenerationIdOrMemberEpoch MemberId GroupInstanceId Topics
-    f(3134, 14, Kind::Int32), f(759, 15, Kind::Int64), f(722, 20, Kind::Int32), f(742, 17, Kind::String), NO, NO, // 1257 PartitionIndex CommittedOffset CommittedLeaderEpoch CommittedMetadata
-    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, NO, // 1263 Name Partitions
-    NO, f(1651, 7, Kind::String), f(1604, 25, Kind::Int32), f(2702, 8, Kind::String), f(1666, 15, Kind::String), f(4997, 6, Kind::Array), NO, NO, // 1267 GroupId GenerationIdOrMemberEpoch MemberId GroupInstanceId Topics
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, NO, // 1275 TopicId Partitions
-    NO, f(1651, 7, Kind::String), f(1604, 25, Kind::Int32), f(2702, 8, Kind::String), f(1666, 15, Kind::String), f(4997, 6, Kind::Array), NO, NO, // 1279 GroupId GenerationIdOrMemberEpoch MemberId GroupInstanceId Topics
-    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), NO, // 1287 PartitionIndex ErrorCode
-    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 1290 Name Partitions
-    f(4997, 6, Kind::Array), NO, // 1293 Topics
-    f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), NO, // 1295 ThrottleTimeMs Topics
-    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, NO, // 1298 Name Partitions
-    NO, f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), NO, NO, // 1302 ThrottleTimeMs Topics
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, NO, // 1307 TopicId Partitions
-    NO, f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), NO, NO, // 1311 ThrottleTimeMs Topics
-    f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, // 1316 GroupId Topics
-    f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, // 1319 GroupId Topics
-    NO, f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, NO, // 1322 GroupId Topics
-    NO, f(1651, 7, Kind::String), f(4997, 6, Kind::Array), f(3933, 13, Kind::Bool), NO, NO, // 1327 GroupId Topics RequireStable
-    f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, NO, // 1333 GroupId Topics
-    NO, f(1700, 6, Kind::Array), f(3933, 13, Kind::Bool), NO, NO, // 1337 Groups RequireStable
-    f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(2691, 11, Kind::Int32), f(4997, 6, Kind::Array), NO, NO, // 1342 GroupId MemberId MemberEpoch Topics
-    NO, f(1700, 6, Kind::Array), f(3933, 13, Kind::Bool), NO, NO, // 1348 Groups RequireStable
-    f(4933, 7, Kind::Uuid), f(3148, 16, Kind::Array), NO, NO, // 1353 TopicId PartitionIndexes
-    f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(2691, 11, Kind::Int32), f(4997, 6, Kind::Array), NO, NO, // 1357 GroupId MemberId MemberEpoch Topics
-    NO, f(1700, 6, Kind::Array), f(3933, 13, Kind::Bool), NO, NO, // 1363 Groups RequireStable
-    f(3134, 14, Kind::Int32), f(759, 15, Kind::Int64), f(2741, 8, Kind::String), f(1392, 9, Kind::Int16), NO, // 1368 PartitionIndex CommittedOffset Metadata ErrorCode
-    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 1373 Name Partitions
-    f(4997, 6, Kind::Array), NO, // 1376 Topics
-    f(4997, 6, Kind::Array), f(1392, 9, Kind::Int16), NO, // 1378 Topics ErrorCode
-    f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), f(1392, 9, Kind::Int16), NO, // 1381 ThrottleTimeMs Topics ErrorCode
-    f(3134, 14, Kind::Int32), f(759, 15, Kind::Int64), f(722, 20, Kind::Int32), f(2741, 8, Kind::String), f(1392, 9, Kind::Int16), NO, // 1385 PartitionIndex CommittedOffset CommittedLeaderEpoch Metadata ErrorCode
-    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 1391 Name Partitions
-    f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), f(1392, 9, Kind::Int16), NO, // 1394 ThrottleTimeMs Topics ErrorCode
-    f(3134, 14, Kind::Int32), f(759, 15, Kind::Int64), f(722, 20, Kind::Int32), f(2741, 8, Kind::String), f(1392, 9, Kind::Int16), NO, NO, // 1398 PartitionIndex CommittedOffset CommittedLeaderEpoch Metadata ErrorCode
-    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, NO, // 1405 Name Partitions
-    NO, f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), f(1392, 9, Kind::Int16), NO, NO, // 1409 ThrottleTimeMs Topics ErrorCode
-    f(1651, 7, Kind::String), f(4997, 6, Kind::Array), f(1392, 9, Kind::Int16), NO, NO, // 1415 GroupId Topics ErrorCode
-    NO, f(4763, 14, Kind::Int32), f(1700, 6, Kind::Array), NO, NO, // 1420 ThrottleTimeMs Groups
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, NO, // 1425 TopicId Partitions
-    f(1651, 7, Kind::String), f(4997, 6, Kind::Array), f(1392, 9, Kind::Int16), NO, NO, // 1429 GroupId Topics ErrorCode
-    NO, f(4763, 14, Kind::Int32), f(1700, 6, Kind::Array), NO, NO, // 1434 ThrottleTimeMs Groups
-    f(2190, 3, Kind::String), NO, // 1439 Key
-    f(2190, 3, Kind::String), f(2193, 7, Kind::Int8), NO, // 1441 Key KeyType
-    NO, f(2190, 3, Kind::String), f(2193, 7, Kind::Int8), NO, NO, // 1444 Key KeyType
-    f(0, 0, Kind::String), NO, // 1449 
-    NO, f(2193, 7, Kind::Int8), f(918, 15, Kind::Array), NO, NO, // 1451 KeyType CoordinatorKeys
-    f(1392, 9, Kind::Int16), f(2857, 6, Kind::Int32), f(1753, 4, Kind::String), f(3322, 4, Kind::Int32), NO, // 1456 ErrorCode NodeId Host Port
-    f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(2857, 6, Kind::Int32), f(1753, 4, Kind::String), f(3322, 4, Kind::Int32), NO, // 1461 ThrottleTimeMs ErrorCode ErrorMessage NodeId Host Port
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(2857, 6, Kind::Int32), f(1753, 4, Kind::String), f(3322, 4, Kind::Int32), NO, NO, // 1468 ThrottleTimeMs ErrorCode ErrorMessage NodeId Host Port
-    f(2190, 3, Kind::String), f(2857, 6, Kind::Int32), f(1753, 4, Kind::String), f(3322, 4, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, NO, // 1477 Key NodeId Host Port ErrorCode ErrorMessage
-    NO, f(4763, 14, Kind::Int32), f(933, 12, Kind::Array), NO, NO, // 1485 ThrottleTimeMs Coordinators
-    f(2808, 4, Kind::String), f(2741, 8, Kind::Bytes), NO, // 1490 Name Metadata
-    f(1651, 7, Kind::String), f(4260, 16, Kind::Int32), f(2702, 8, Kind::String), f(3578, 12, Kind::String), f(3590, 9, Kind::Array), NO, // 1493 GroupId SessionTimeoutMs MemberId ProtocolType Protocols
-    f(1651, 7, Kind::String), f(4260, 16, Kind::Int32), f(3637, 18, Kind::Int32), f(2702, 8, Kind::String), f(3578, 12, Kind::String), f(3590, 9, Kind::Array), NO, // 1499 GroupId SessionTimeoutMs RebalanceTimeoutMs MemberId ProtocolType Protocols
-    f(1651, 7, Kind::String), f(4260, 16, Kind::Int32), f(3637, 18, Kind::Int32), f(2702, 8, Kind::String), f(1666, 15, Kind::String), f(3578, 12, Kind::String), f(3590, 9, Kind::Array), NO, // 1506 GroupId SessionTimeoutMs RebalanceTimeoutMs MemberId GroupInstanceId ProtocolType Protocols
-    f(2808, 4, Kind::String), f(2741, 8, Kind::Bytes), NO, NO, // 1514 Name Metadata
-    NO, f(1651, 7, Kind::String), f(4260, 16, Kind::Int32), f(3637, 18, Kind::Int32), f(2702, 8, Kind::String), f(1666, 15, Kind::String), f(3578, 12, Kind::String), f(3590, 9, Kind::Array), NO, NO, // 1518 GroupId SessionTimeoutMs RebalanceTimeoutMs MemberId GroupInstanceId ProtocolType Protocols
-    NO, f(1651, 7, Kind::String), f(4260, 16, Kind::Int32), f(3637, 18, Kind::Int32), f(2702, 8, Kind::String), f(1666, 15, Kind::String), f(3578, 12, Kind::String), f(3590, 9, Kind::Array), f(3631, 6, Kind::String), NO, NO, // 1528 GroupId SessionTimeoutMs RebalanceTimeoutMs MemberId GroupInstanceId ProtocolType Protocols Reason
-    f(2702, 8, Kind::String), f(2741, 8, Kind::Bytes), NO, // 1539 MemberId Metadata
-    f(1392, 9, Kind::Int16), f(1592, 12, Kind::Int32), f(3566, 12, Kind::String), f(2336, 6, Kind::String), f(2702, 8, Kind::String), f(2734, 7, Kind::Array), NO, // 1542 ErrorCode GenerationId ProtocolName Leader MemberId Members
-    f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1592, 12, Kind::Int32), f(3566, 12, Kind::String), f(2336, 6, Kind::String), f(2702, 8, Kind::String), f(2734, 7, Kind::Array), NO, // 1549 ThrottleTimeMs ErrorCode GenerationId ProtocolName Leader MemberId Members
-    f(2702, 8, Kind::String), f(1666, 15, Kind::String), f(2741, 8, Kind::Bytes), NO, // 1557 MemberId GroupInstanceId Metadata
-    f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1592, 12, Kind::Int32), f(3566, 12, Kind::String), f(2336, 6, Kind::String), f(2702, 8, Kind::String), f(2734, 7, Kind::Array), NO, // 1561 ThrottleTimeMs ErrorCode GenerationId ProtocolName Leader MemberId Members
-    f(2702, 8, Kind::String), f(1666, 15, Kind::String), f(2741, 8, Kind::Bytes), NO, NO, // 1569 MemberId GroupInstanceId Metadata
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1592, 12, Kind::Int32), f(3566, 12, Kind::String), f(2336, 6, Kind::String), f(2702, 8, Kind::String), f(2734, 7, Kind::Array), NO, NO, // 1574 ThrottleTimeMs ErrorCode GenerationId ProtocolName Leader MemberId Members
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1592, 12, Kind::Int32), f(3578, 12, Kind::String), f(3566, 12, Kind::String), f(2336, 6, Kind::String), f(2702, 8, Kind::String), f(2734, 7, Kind::Array), NO, NO, // 1584 ThrottleTimeMs ErrorCode GenerationId ProtocolType ProtocolName Leader MemberId Members
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1592, 12, Kind::Int32), f(3578, 12, Kind::String), f(3566, 12, Kind::String), f(2336, 6, Kind::String), f(4355, 14, Kind::Bool), f(2702, 8, Kind::String), f(2734, 7, Kind::Array), NO, NO, // 1595 ThrottleTimeMs ErrorCode GenerationId ProtocolType ProtocolName Leader SkipAssignment MemberId Members
-    f(1651, 7, Kind::String), f(1592, 12, Kind::Int32), f(2702, 8, Kind::String), NO, // 1607 GroupId GenerationId MemberId
-    f(1651, 7, Kind::String), f(1592, 12, Kind::Int32), f(2702, 8, Kind::String), f(1666, 15, Kind::String), NO, // 1611 GroupId GenerationId MemberId GroupInstanceId
-    NO, f(1651, 7, Kind::String), f(1592, 12, Kind::Int32), f(2702, 8, Kind::String), f(1666, 15, Kind::String), NO, NO, // 1616 GroupId GenerationId MemberId GroupInstanceId
-    f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), NO, // 1623 ThrottleTimeMs ErrorCode
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), NO, NO, // 1626 ThrottleTimeMs ErrorCode
-    f(1651, 7, Kind::String), f(2702, 8, Kind::String), NO, // 1631 GroupId MemberId
-    f(2702, 8, Kind::String), f(1666, 15, Kind::String), NO, // 1634 MemberId GroupInstanceId
-    f(1651, 7, Kind::String), f(2734, 7, Kind::Array), NO, // 1637 GroupId Members
-    f(2702, 8, Kind::String), f(1666, 15, Kind::String), NO, NO, // 1640 MemberId GroupInstanceId
-    NO, f(1651, 7, Kind::String), f(2734, 7, Kind::Array), NO, NO, // 1644 GroupId Members
-    f(2702, 8, Kind::String), f(1666, 15, Kind::String), f(3631, 6, Kind::String), NO, NO, // 1649 MemberId GroupInstanceId Reason
-    NO, f(1651, 7, Kind::String), f(2734, 7, Kind::Array), NO, NO, // 1654 GroupId Members
-    f(2702, 8, Kind::String), f(1666, 15, Kind::String), f(1392, 9, Kind::Int16), NO, // 1659 MemberId GroupInstanceId ErrorCode
-    f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(2734, 7, Kind::Array), NO, // 1663 ThrottleTimeMs ErrorCode Members
-    f(2702, 8, Kind::String), f(1666, 15, Kind::String), f(1392, 9, Kind::Int16), NO, NO, // 1667 MemberId GroupInstanceId ErrorCode
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(2734, 7, Kind::Array), NO, NO, // 1672 ThrottleTimeMs ErrorCode Members
-    f(2702, 8, Kind::String), f(368, 10, Kind::Bytes), NO, // 1678 MemberId Assignment
-    f(1651, 7, Kind::String), f(1592, 12, Kind::Int32), f(2702, 8, Kind::String), f(393, 11, Kind::Array), NO, // 1681 GroupId GenerationId MemberId Assignments
-    f(1651, 7, Kind::String), f(1592, 12, Kind::Int32), f(2702, 8, Kind::String), f(1666, 15, Kind::String), f(393, 11, Kind::Array), NO, // 1686 GroupId GenerationId MemberId GroupInstanceId Assignments
-    f(2702, 8, Kind::String), f(368, 10, Kind::Bytes), NO, NO, // 1692 MemberId Assignment
-    NO, f(1651, 7, Kind::String), f(1592, 12, Kind::Int32), f(2702, 8, Kind::String), f(1666, 15, Kind::String), f(393, 11, Kind::Array), NO, NO, // 1696 GroupId GenerationId MemberId GroupInstanceId Assignments
-    NO, f(1651, 7, Kind::String), f(1592, 12, Kind::Int32), f(2702, 8, Kind::String), f(1666, 15, Kind::String), f(3578, 12, Kind::String), f(3566, 12, Kind::String), f(393, 11, Kind::Array), NO, NO, // 1704 GroupId GenerationId MemberId GroupInstanceId ProtocolType ProtocolName Assignments
-    f(1392, 9, Kind::Int16), f(368, 10, Kind::Bytes), NO, // 1714 ErrorCode Assignment
-    f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(368, 10, Kind::Bytes), NO, // 1717 ThrottleTimeMs ErrorCode Assignment
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(368, 10, Kind::Bytes), NO, NO, // 1721 ThrottleTimeMs ErrorCode Assignment
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(3578, 12, Kind::String), f(3566, 12, Kind::String), f(368, 10, Kind::Bytes), NO, NO, // 1727 ThrottleTimeMs ErrorCode ProtocolType ProtocolName Assignment
-    f(0, 0, Kind::String), NO, // 1735 
-    f(1700, 6, Kind::Array), NO, // 1737 Groups
-    f(1700, 6, Kind::Array), f(1790, 27, Kind::Bool), NO, // 1739 Groups IncludeAuthorizedOperations
-    f(0, 0, Kind::String), NO, // 1742 
-    NO, f(1700, 6, Kind::Array), f(1790, 27, Kind::Bool), NO, NO, // 1744 Groups IncludeAuthorizedOperations
-    f(2702, 8, Kind::String), f(589, 8, Kind::String), f(562, 10, Kind::String), f(2710, 14, Kind::Bytes), f(2675, 16, Kind::Bytes), NO, // 1749 MemberId ClientId ClientHost MemberMetadata MemberAssignment
-    f(1392, 9, Kind::Int16), f(1651, 7, Kind::String), f(1681, 10, Kind::String), f(3578, 12, Kind::String), f(3554, 12, Kind::String), f(2734, 7, Kind::Array), NO, // 1755 ErrorCode GroupId GroupState ProtocolType ProtocolData Members
-    f(1700, 6, Kind::Array), NO, // 1762 Groups
-    f(4763, 14, Kind::Int32), f(1700, 6, Kind::Array), NO, // 1764 ThrottleTimeMs Groups
-    f(1392, 9, Kind::Int16), f(1651, 7, Kind::String), f(1681, 10, Kind::String), f(3578, 12, Kind::String), f(3554, 12, Kind::String), f(2734, 7, Kind::Array), f(425, 20, Kind::Int32), NO, // 1767 ErrorCode GroupId GroupState ProtocolType ProtocolData Members AuthorizedOperations
-    f(4763, 14, Kind::Int32), f(1700, 6, Kind::Array), NO, // 1775 ThrottleTimeMs Groups
-    f(2702, 8, Kind::String), f(1666, 15, Kind::String), f(589, 8, Kind::String), f(562, 10, Kind::String), f(2710, 14, Kind::Bytes), f(2675, 16, Kind::Bytes), NO, // 1778 MemberId GroupInstanceId ClientId ClientHost MemberMetadata MemberAssignment
-    f(1392, 9, Kind::Int16), f(1651, 7, Kind::String), f(1681, 10, Kind::String), f(3578, 12, Kind::String), f(3554, 12, Kind::String), f(2734, 7, Kind::Array), f(425, 20, Kind::Int32), NO, // 1785 ErrorCode GroupId GroupState ProtocolType ProtocolData Members AuthorizedOperations
-    f(4763, 14, Kind::Int32), f(1700, 6, Kind::Array), NO, // 1793 ThrottleTimeMs Groups
-    f(2702, 8, Kind::String), f(1666, 15, Kind::String), f(589, 8, Kind::String), f(562, 10, Kind::String), f(2710, 14, Kind::Bytes), f(2675, 16, Kind::Bytes), NO, NO, // 1796 MemberId GroupInstanceId ClientId ClientHost MemberMetadata MemberAssignment
-    f(1392, 9, Kind::Int16), f(1651, 7, Kind::String), f(1681, 10, Kind::String), f(3578, 12, Kind::String), f(3554, 12, Kind::String), f(2734, 7, Kind::Array), f(425, 20, Kind::Int32), NO, NO, // 1804 ErrorCode GroupId GroupState ProtocolType ProtocolData Members AuthorizedOperations
-    NO, f(4763, 14, Kind::Int32), f(1700, 6, Kind::Array), NO, NO, // 1813 ThrottleTimeMs Groups
-    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1651, 7, Kind::String), f(1681, 10, Kind::String), f(3578, 12, Kind::String), f(3554, 12, Kind::String), f(2734, 7, Kind::Array), f(425, 20, Kind::Int32), NO, NO, // 1818 ErrorCode ErrorMessage GroupId GroupState ProtocolType ProtocolData Members AuthorizedOperations
-    NO, f(4763, 14, Kind::Int32), f(1700, 6, Kind::Array), NO, NO, // 1828 ThrottleTimeMs Groups
-    NO, // 1833 
-    NO, NO, NO, // 1834 
-    NO, f(4507, 12, Kind::Array), NO, NO, // 1837 StatesFilter
-    NO, f(4507, 12, Kind::Array), f(5284, 11, Kind::Array), NO, NO, // 1841 StatesFilter TypesFilter
-    f(1651, 7, Kind::String), f(3578, 12, Kind::String), NO, // 1846 GroupId ProtocolType
-    f(1392, 9, Kind::Int16), f(1700, 6, Kind::Array), NO, // 1849 ErrorCode Groups
-    f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1700, 6, Kind::Array), NO, // 1852 ThrottleTimeMs ErrorCode Groups
-    f(1651, 7, Kind::String), f(3578, 12, Kind::String), NO, NO, // 1856 GroupId ProtocolType
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1700, 6, Kind::Array), NO, NO, // 1860 ThrottleTimeMs ErrorCode Groups
-    f(1651, 7, Kind::String), f(3578, 12, Kind::String), f(1681, 10, Kind::String), NO, NO, // 1866 GroupId ProtocolType GroupState
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1700, 6, Kind::Array), NO, NO, // 1871 ThrottleTimeMs ErrorCode Groups
-    f(1651, 7, Kind::String), f(3578, 12, Kind::String), f(1681, 10, Kind::String), f(1691, 9, Kind::String), NO, NO, // 1877 GroupId ProtocolType GroupState GroupType
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1700, 6, Kind::Array), NO, NO, // 1883 ThrottleTimeMs ErrorCode Groups
-    f(2656, 9, Kind::String), NO, // 1889 Mechanism
-    f(0, 0, Kind::String), NO, // 1891 
-    f(1392, 9, Kind::Int16), f(2665, 10, Kind::Array), NO, // 1893 ErrorCode Mechanisms
-    NO, f(613, 18, Kind::String), f(631, 21, Kind::String), NO, NO, // 1896 ClientSoftwareName ClientSoftwareVersion
-    NO, f(613, 18, Kind::String), f(631, 21, Kind::String), f(689, 9, Kind::String), f(2857, 6, Kind::Int32), NO, NO, // 1901 ClientSoftwareName ClientSoftwareVersion ClusterId NodeId
-    f(355, 6, Kind::Int16), f(2783, 10, Kind::Int16), f(2622, 10, Kind::Int16), NO, // 1908 ApiKey MinVersion MaxVersion
-    f(1392, 9, Kind::Int16), f(361, 7, Kind::Array), NO, // 1912 ErrorCode ApiKeys
-    f(1392, 9, Kind::Int16), f(361, 7, Kind::Array), f(4763, 14, Kind::Int32), NO, // 1915 ErrorCode ApiKeys ThrottleTimeMs
-    f(355, 6, Kind::Int16), f(2783, 10, Kind::Int16), f(2622, 10, Kind::Int16), NO, NO, // 1919 ApiKey MinVersion MaxVersion
-    f(2808, 4, Kind::String), f(2783, 10, Kind::Int16), f(2622, 10, Kind::Int16), NO, NO, // 1924 Name MinVersion MaxVersion
-    f(4649, 17, Kind::Array), NO, // 1929 SupportedFeatures
-    f(1540, 22, Kind::Int64), NO, // 1931 FinalizedFeaturesEpoch
-    f(2808, 4, Kind::String), f(2632, 15, Kind::Int16), f(2793, 15, Kind::Int16), NO, NO, // 1933 Name MaxVersionLevel MinVersionLevel
-    f(1523, 17, Kind::Array), NO, // 1938 FinalizedFeatures
-    f(5621, 16, Kind::Bool), NO, // 1940 ZkMigrationReady
-    f(1392, 9, Kind::Int16), f(361, 7, Kind::Array), f(4763, 14, Kind::Int32), NO, NO, // 1942 ErrorCode ApiKeys ThrottleTimeMs
-    f(3134, 14, Kind::Int32), f(515, 9, Kind::Array), NO, // 1947 PartitionIndex BrokerIds
-    f(2808, 4, Kind::String), f(5534, 5, Kind::String), NO, // 1950 Name Value
-    f(2808, 4, Kind::String), f(2876, 13, Kind::Int32), f(3873, 17, Kind::Int16), f(393, 11, Kind::Array), f(851, 7, Kind::Array), NO, // 1953 Name NumPartitions ReplicationFactor Assignments Configs
-    f(4997, 6, Kind::Array), f(5663, 9, Kind::Int32), NO, // 1959 Topics timeoutMs
-    f(4997, 6, Kind::Array), f(5663, 9, Kind::Int32), f(5672, 12, Kind::Bool), NO, // 1962 Topics timeoutMs validateOnly
-    f(3134, 14, Kind::Int32), f(515, 9, Kind::Array), NO, NO, // 1966 PartitionIndex BrokerIds
-    f(2808, 4, Kind::String), f(5534, 5, Kind::String), NO, NO, // 1970 Name Value
-    f(2808, 4, Kind::String), f(2876, 13, Kind::Int32), f(3873, 17, Kind::Int16), f(393, 11, Kind::Array), f(851, 7, Kind::Array), NO, NO, // 1974 Name NumPartitions ReplicationFactor Assignments Configs
-    NO, f(4997, 6, Kind::Array), f(5663, 9, Kind::Int32), f(5672, 12, Kind::Bool), NO, NO, // 1981 Topics timeoutMs validateOnly
-    f(2808, 4, Kind::String), f(1392, 9, Kind::Int16), NO, // 1987 Name ErrorCode
-    f(4997, 6, Kind::Array), NO, // 1990 Topics
-    f(2808, 4, Kind::String), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 1992 Name ErrorCode ErrorMessage
-    f(4997, 6, Kind::Array), NO, // 1996 Topics
-    f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), NO, // 1998 ThrottleTimeMs Topics
-    f(2808, 4, Kind::String), f(5534, 5, Kind::String), f(3623, 8, Kind::Bool), f(829, 12, Kind::Int8), f(2080, 11, Kind::Bool), NO, NO, // 2001 Name Value ReadOnly ConfigSource IsSensitive
-    f(4892, 20, Kind::Int16), NO, // 2008 TopicConfigErrorCode
-    f(2808, 4, Kind::String), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(2876, 13, Kind::Int32), f(3873, 17, Kind::Int16), f(851, 7, Kind::Array), NO, NO, // 2010 Name ErrorCode ErrorMessage NumPartitions ReplicationFactor Configs
-    NO, f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), NO, NO, // 2018 ThrottleTimeMs Topics
-    f(2808, 4, Kind::String), f(4933, 7, Kind::Uuid), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(2876, 13, Kind::Int32), f(3873, 17, Kind::Int16), f(851, 7, Kind::Array), NO, NO, // 2023 Name TopicId ErrorCode ErrorMessage NumPartitions ReplicationFactor Configs
-    NO, f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), NO, NO, // 2032 ThrottleTimeMs Topics
-    f(0, 0, Kind::String), NO, // 2037 
-    f(4949, 10, Kind::Array), f(4777, 9, Kind::Int32), NO, // 2039 TopicNames TimeoutMs
-    f(0, 0, Kind::String), NO, // 2042 
-    NO, f(4949, 10, Kind::Array), f(4777, 9, Kind::Int32), NO, NO, // 2044 TopicNames TimeoutMs
-    f(2808, 4, Kind::String), f(4933, 7, Kind::Uuid), NO, NO, // 2049 Name TopicId
-    NO, f(4997, 6, Kind::Array), f(4777, 9, Kind::Int32), NO, NO, // 2053 Topics TimeoutMs
-    f(4081, 9, Kind::Array), NO, // 2058 Responses
-    f(4763, 14, Kind::Int32), f(4081, 9, Kind::Array), NO, // 2060 ThrottleTimeMs Responses
-    f(2808, 4, Kind::String), f(1392, 9, Kind::Int16), NO, NO, // 2063 Name ErrorCode
-    NO, f(4763, 14, Kind::Int32), f(4081, 9, Kind::Array), NO, NO, // 2067 ThrottleTimeMs Responses
-    f(2808, 4, Kind::String), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, NO, // 2072 Name ErrorCode ErrorMessage
-    NO, f(4763, 14, Kind::Int32), f(4081, 9, Kind::Array), NO, NO, // 2077 ThrottleTimeMs Responses
-    f(2808, 4, Kind::String), f(4933, 7, Kind::Uuid), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, NO, // 2082 Name TopicId ErrorCode ErrorMessage
-    NO, f(4763, 14, Kind::Int32), f(4081, 9, Kind::Array), NO, NO, // 2088 ThrottleTimeMs Responses
-    f(3134, 14, Kind::Int32), f(2927, 6, Kind::Int64), NO, // 2093 PartitionIndex Offset
-    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 2096 Name Partitions
-    f(4997, 6, Kind::Array), f(4777, 9, Kind::Int32), NO, // 2099 Topics TimeoutMs
-    f(3134, 14, Kind::Int32), f(2927, 6, Kind::Int64), NO, NO, // 2102 PartitionIndex Offset
-    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, NO, // 2106 Name Partitions
-    NO, f(4997, 6, Kind::Array), f(4777, 9, Kind::Int32), NO, NO, // 2110 Topics TimeoutMs
-    f(3134, 14, Kind::Int32), f(2488, 12, Kind::Int64), f(1392, 9, Kind::Int16), NO, // 2115 PartitionIndex LowWatermark ErrorCode
-    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 2119 Name Partitions
-    f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), NO, // 2122 ThrottleTimeMs Topics
-    f(3134, 14, Kind::Int32), f(2488, 12, Kind::Int64), f(1392, 9, Kind::Int16), NO, NO, // 2125 PartitionIndex LowWatermark ErrorCode
-    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, NO, // 2130 Name Partitions
-    NO, f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), NO, NO, // 2134 ThrottleTimeMs Topics
-    f(5215, 15, Kind::String), f(5177, 20, Kind::Int32), NO, // 2139 TransactionalId TransactionTimeoutMs
-    NO, f(5215, 15, Kind::String), f(5177, 20, Kind::Int32), NO, NO, // 2142 TransactionalId TransactionTimeoutMs
-    NO, f(5215, 15, Kind::String), f(5177, 20, Kind::Int32), f(3499, 10, Kind::Int64), f(3486, 13, Kind::Int16), NO, NO, // 2147 TransactionalId TransactionTimeoutMs ProducerId ProducerEpoch
-    NO, f(5215, 15, Kind::String), f(5177, 20, Kind::Int32), f(3499, 10, Kind::Int64), f(3486, 13, Kind::Int16), f(1291, 9, Kind::Bool), f(2175, 15, Kind::Bool), NO, NO, // 2154 TransactionalId TransactionTimeoutMs ProducerId ProducerEpoch Enable2Pc KeepPreparedTxn
-    f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(3499, 10, Kind::Int64), f(3486, 13, Kind::Int16), NO, // 2163 ThrottleTimeMs ErrorCode ProducerId ProducerEpoch
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(3499, 10, Kind::Int64), f(3486, 13, Kind::Int16), NO, NO, // 2168 ThrottleTimeMs ErrorCode ProducerId ProducerEpoch
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(3499, 10, Kind::Int64), f(3486, 13, Kind::Int16), f(2980, 20, Kind::Int64), f(2957, 23, Kind::Int16), NO, NO, // 2175 ThrottleTimeMs ErrorCode ProducerId ProducerEpoch OngoingTxnProducerId OngoingTxnProducerEpoch
-    f(3054, 9, Kind::Int32), f(2357, 11, Kind::Int32), NO, // 2184 Partition LeaderEpoch
-    f(4862, 5, Kind::String), f(3242, 10, Kind::Array), NO, // 2187 Topic Partitions
-    f(4997, 6, Kind::Array), NO, // 2190 Topics
-    f(3054, 9, Kind::Int32), f(1019, 18, Kind::Int32), f(2357, 11, Kind::Int32), NO, // 2192 Partition CurrentLeaderEpoch LeaderEpoch
-    f(4862, 5, Kind::String), f(3242, 10, Kind::Array), NO, // 2196 Topic Partitions
-    f(4997, 6, Kind::Array), NO, // 2199 Topics
-    f(3832, 9, Kind::Int32), f(4997, 6, Kind::Array), NO, // 2201 ReplicaId Topics
-    f(3054, 9, Kind::Int32), f(1019, 18, Kind::Int32), f(2357, 11, Kind::Int32), NO, NO, // 2204 Partition CurrentLeaderEpoch LeaderEpoch
-    f(4862, 5, Kind::String), f(3242, 10, Kind::Array), NO, NO, // 2209 Topic Partitions
-    NO, f(3832, 9, Kind::Int32), f(4997, 6, Kind::Array), NO, NO, // 2213 ReplicaId Topics
-    f(1392, 9, Kind::Int16), f(3054, 9, Kind::Int32), f(1300, 9, Kind::Int64), NO, // 2218 ErrorCode Partition EndOffset
-    f(4862, 5, Kind::String), f(3242, 10, Kind::Array), NO, // 2222 Topic Partitions
-    f(4997, 6, Kind::Array), NO, // 2225 Topics
-    f(1392, 9, Kind::Int16), f(3054, 9, Kind::Int32), f(2357, 11, Kind::Int32), f(1300, 9, Kind::Int64), NO, // 2227 ErrorCode Partition LeaderEpoch EndOffset
-    f(4862, 5, Kind::String), f(3242, 10, Kind::Array), NO, // 2232 Topic Partitions
-    f(4997, 6, Kind::Array), NO, // 2235 Topics
-    f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), NO, // 2237 ThrottleTimeMs Topics
-    f(1392, 9, Kind::Int16), f(3054, 9, Kind::Int32), f(2357, 11, Kind::Int32), f(1300, 9, Kind::Int64), NO, NO, // 2240 ErrorCode Partition LeaderEpoch EndOffset
-    f(4862, 5, Kind::String), f(3242, 10, Kind::Array), NO, NO, // 2246 Topic Partitions
-    NO, f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), NO, NO, // 2250 ThrottleTimeMs Topics
-    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 2255 Name Partitions
-    f(5497, 25, Kind::String), f(5461, 20, Kind::Int64), f(5438, 23, Kind::Int16), f(5481, 16, Kind::Array), NO, // 2258 V3AndBelowTransactionalId V3AndBelowProducerId V3AndBelowProducerEpoch V3AndBelowTopics
-    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, NO, // 2263 Name Partitions
-    NO, f(5497, 25, Kind::String), f(5461, 20, Kind::Int64), f(5438, 23, Kind::Int16), f(5481, 16, Kind::Array), NO, NO, // 2267 V3AndBelowTransactionalId V3AndBelowProducerId V3AndBelowProducerEpoch V3AndBelowTopics
-    f(5215, 15, Kind::String), f(3499, 10, Kind::Int64), f(3486, 13, Kind::Int16), f(5545, 10, Kind::Bool), f(4997, 6, Kind::Array), NO, NO, // 2274 TransactionalId ProducerId ProducerEpoch VerifyOnly Topics
-    NO, f(5268, 12, Kind::Array), NO, NO, // 2281 Transactions
-    f(3134, 14, Kind::Int32), f(3090, 18, Kind::Int16), NO, // 2285 PartitionIndex PartitionErrorCode
-    f(2808, 4, Kind::String), f(4097, 18, Kind::Array), NO, // 2288 Name ResultsByPartition
-    f(4763, 14, Kind::Int32), f(4115, 24, Kind::Array), NO, // 2291 ThrottleTimeMs ResultsByTopicV3AndBelow
-    f(3134, 14, Kind::Int32), f(3090, 18, Kind::Int16), NO, NO, // 2294 PartitionIndex PartitionErrorCode
-    f(2808, 4, Kind::String), f(4097, 18, Kind::Array), NO, NO, // 2298 Name ResultsByPartition
-    NO, f(4763, 14, Kind::Int32), f(4115, 24, Kind::Array), NO, NO, // 2302 ThrottleTimeMs ResultsByTopicV3AndBelow
-    f(5215, 15, Kind::String), f(4974, 12, Kind::Array), NO, NO, // 2307 TransactionalId TopicResults
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4139, 20, Kind::Array), NO, NO, // 2311 ThrottleTimeMs ErrorCode ResultsByTransaction
-    f(5215, 15, Kind::String), f(3499, 10, Kind::Int64), f(3486, 13, Kind::Int16), f(1651, 7, Kind::String), NO, // 2317 TransactionalId ProducerId ProducerEpoch GroupId
-    NO, f(5215, 15, Kind::String), f(3499, 10, Kind::Int64), f(3486, 13, Kind::Int16), f(1651, 7, Kind::String), NO, NO, // 2322 TransactionalId ProducerId ProducerEpoch GroupId
-    f(5215, 15, Kind::String), f(3499, 10, Kind::Int64), f(3486, 13, Kind::Int16), f(713, 9, Kind::Bool), NO, // 2329 TransactionalId ProducerId ProducerEpoch Committed
-    NO, f(5215, 15, Kind::String), f(3499, 10, Kind::Int64), f(3486, 13, Kind::Int16), f(713, 9, Kind::Bool), NO, NO, // 2334 TransactionalId ProducerId ProducerEpoch Committed
-    f(3499, 10, Kind::Int64), f(3486, 13, Kind::Int16), f(5105, 17, Kind::Bool), f(4997, 6, Kind::Array), f(902, 16, Kind::Int32), NO, // 2341 ProducerId ProducerEpoch TransactionResult Topics CoordinatorEpoch
-    f(2500, 7, Kind::Array), NO, // 2347 Markers
-    f(3499, 10, Kind::Int64), f(3486, 13, Kind::Int16), f(5105, 17, Kind::Bool), f(4997, 6, Kind::Array), f(902, 16, Kind::Int32), NO, NO, // 2349 ProducerId ProducerEpoch TransactionResult Topics CoordinatorEpoch
-    NO, f(2500, 7, Kind::Array), NO, NO, // 2356 Markers
-    f(3499, 10, Kind::Int64), f(3486, 13, Kind::Int16), f(5105, 17, Kind::Bool), f(4997, 6, Kind::Array), f(902, 16, Kind::Int32), f(5197, 18, Kind::Int8), NO, NO, // 2360 ProducerId ProducerEpoch TransactionResult Topics CoordinatorEpoch TransactionVersion
-    NO, f(2500, 7, Kind::Array), NO, NO, // 2368 Markers
-    f(3499, 10, Kind::Int64), f(4997, 6, Kind::Array), NO, // 2372 ProducerId Topics
-    f(2500, 7, Kind::Array), NO, // 2375 Markers
-    f(3499, 10, Kind::Int64), f(4997, 6, Kind::Array), NO, NO, // 2377 ProducerId Topics
-    NO, f(2500, 7, Kind::Array), NO, NO, // 2381 Markers
-    f(5215, 15, Kind::String), f(1651, 7, Kind::String), f(3499, 10, Kind::Int64), f(3486, 13, Kind::Int16), f(4997, 6, Kind::Array), NO, // 2385 TransactionalId GroupId ProducerId ProducerEpoch Topics
-    f(5215, 15, Kind::String), f(1651, 7, Kind::String), f(3499, 10, Kind::Int64), f(3486, 13, Kind::Int16), f(4997, 6, Kind::Array), NO, // 2391 TransactionalId GroupId ProducerId ProducerEpoch Topics
-    NO, f(5215, 15, Kind::String), f(1651, 7, Kind::String), f(3499, 10, Kind::Int64), f(3486, 13, Kind::Int16), f(1604, 25, Kind::Int32), f(2702, 8, Kind::String), f(1666, 15, Kind::String), f(4997, 6, Kind::Array), NO, NO, // 2397 TransactionalId GroupId ProducerId ProducerEpoch GenerationIdOrMemberEpoch MemberId GroupInstanceId Topics
-    NO, f(5215, 15, Kind::String), f(1651, 7, Kind::String), f(3499, 10, Kind::Int64), f(3486, 13, Kind::Int16), f(1604, 25, Kind::Int32), f(2702, 8, Kind::String), f(1666, 15, Kind::String), f(4997, 6, Kind::Array), NO, NO, // 2408 TransactionalId GroupId ProducerId ProducerEpoch GenerationIdOrMemberEpoch MemberId GroupInstanceId Topics
-    f(4007, 18, Kind::Int8), f(3958, 18, Kind::String), f(3427, 15, Kind::String), f(1757, 10, Kind::String), f(3000, 9, Kind::Int8), f(3308, 14, Kind::Int8), NO, // 2419 ResourceTypeFilter ResourceNameFilter PrincipalFilter HostFilter Operation PermissionType
-    f(4007, 18, Kind::Int8), f(3958, 18, Kind::String), f(3291, 17, Kind::Int8), f(3427, 15, Kind::String), f(1757, 10, Kind::String), f(3000, 9, Kind::Int8), f(3308, 14, Kind::Int8), NO, // 2426 ResourceTypeFilter ResourceNameFilter PatternTypeFilter PrincipalFilter HostFilter Operation PermissionType
-    NO, f(4007, 18, Kind::Int8), f(3958, 18, Kind::String), f(3291, 17, Kind::Int8), f(3427, 15, Kind::String), f(1757, 10, Kind::String), f(3000, 9, Kind::Int8), f(3308, 14, Kind::Int8), NO, NO, // 2434 ResourceTypeFilter ResourceNameFilter PatternTypeFilter PrincipalFilter HostFilter Operation PermissionType
-    f(3418, 9, Kind::String), f(1753, 4, Kind::String), f(3000, 9, Kind::Int8), f(3308, 14, Kind::Int8), NO, // 2444 Principal Host Operation PermissionType
-    f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), f(192, 4, Kind::Array), NO, // 2449 ResourceType ResourceName Acls
-    f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4038, 9, Kind::Array), NO, // 2453 ThrottleTimeMs ErrorCode ErrorMessage Resources
-    f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), f(3280, 11, Kind::Int8), f(192, 4, Kind::Array), NO, // 2458 ResourceType ResourceName PatternType Acls
-    f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4038, 9, Kind::Array), NO, // 2463 ThrottleTimeMs ErrorCode ErrorMessage Resources
-    f(3418, 9, Kind::String), f(1753, 4, Kind::String), f(3000, 9, Kind::Int8), f(3308, 14, Kind::Int8), NO, NO, // 2468 Principal Host Operation PermissionType
-    f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), f(3280, 11, Kind::Int8), f(192, 4, Kind::Array), NO, NO, // 2474 ResourceType ResourceName PatternType Acls
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4038, 9, Kind::Array), NO, NO, // 2480 ThrottleTimeMs ErrorCode ErrorMessage Resources
-    f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), f(3418, 9, Kind::String), f(1753, 4, Kind::String), f(3000, 9, Kind::Int8), f(3308, 14, Kind::Int8), NO, // 2487 ResourceType ResourceName Principal Host Operation PermissionType
-    f(982, 9, Kind::Array), NO, // 2494 Creations
-    f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), f(3976, 19, Kind::Int8), f(3418, 9, Kind::String), f(1753, 4, Kind::String), f(3000, 9, Kind::Int8), f(3308, 14, Kind::Int8), NO, // 2496 ResourceType ResourceName ResourcePatternType Principal Host Operation PermissionType
-    f(982, 9, Kind::Array), NO, // 2504 Creations
-    f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), f(3976, 19, Kind::Int8), f(3418, 9, Kind::String), f(1753, 4, Kind::String), f(3000, 9, Kind::Int8), f(3308, 14, Kind::Int8), NO, NO, // 2506 ResourceType ResourceName ResourcePatternType Principal Host Operation PermissionType
-    NO, f(982, 9, Kind::Array), NO, NO, // 2515 Creations
-    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 2519 ErrorCode ErrorMessage
-    f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, // 2522 ThrottleTimeMs Results
-    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, NO, // 2525 ErrorCode ErrorMessage
-    NO, f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, NO, // 2529 ThrottleTimeMs Results
-    f(1516, 7, Kind::Array), NO, // 2534 Filters
-    f(1516, 7, Kind::Array), NO, // 2536 Filters
-    f(4007, 18, Kind::Int8), f(3958, 18, Kind::String), f(3291, 17, Kind::Int8), f(3427, 15, Kind::String), f(1757, 10, Kind::String), f(3000, 9, Kind::Int8), f(3308, 14, Kind::Int8), NO, NO, // 2538 ResourceTypeFilter ResourceNameFilter PatternTypeFilter PrincipalFilter HostFilter Operation PermissionType
-    NO, f(1516, 7, Kind::Array), NO, NO, // 2547 Filters
-    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), f(3418, 9, Kind::String), f(1753, 4, Kind::String), f(3000, 9, Kind::Int8), f(3308, 14, Kind::Int8), NO, // 2551 ErrorCode ErrorMessage ResourceType ResourceName Principal Host Operation PermissionType
-    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(2521, 12, Kind::Array), NO, // 2560 ErrorCode ErrorMessage MatchingAcls
-    f(4763, 14, Kind::Int32), f(1503, 13, Kind::Array), NO, // 2564 ThrottleTimeMs FilterResults
-    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), f(3280, 11, Kind::Int8), f(3418, 9, Kind::String), f(1753, 4, Kind::String), f(3000, 9, Kind::Int8), f(3308, 14, Kind::Int8), NO, // 2567 ErrorCode ErrorMessage ResourceType ResourceName PatternType Principal Host Operation PermissionType
-    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(2521, 12, Kind::Array), NO, // 2577 ErrorCode ErrorMessage MatchingAcls
-    f(4763, 14, Kind::Int32), f(1503, 13, Kind::Array), NO, // 2581 ThrottleTimeMs FilterResults
-    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), f(3280, 11, Kind::Int8), f(3418, 9, Kind::String), f(1753, 4, Kind::String), f(3000, 9, Kind::Int8), f(3308, 14, Kind::Int8), NO, NO, // 2584 ErrorCode ErrorMessage ResourceType ResourceName PatternType Principal Host Operation PermissionType
-    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(2521, 12, Kind::Array), NO, NO, // 2595 ErrorCode ErrorMessage MatchingAcls
-    NO, f(4763, 14, Kind::Int32), f(1503, 13, Kind::Array), NO, NO, // 2600 ThrottleTimeMs FilterResults
-    f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), f(858, 17, Kind::Array), NO, // 2605 ResourceType ResourceName ConfigurationKeys
-    f(4038, 9, Kind::Array), NO, // 2609 Resources
-    f(4038, 9, Kind::Array), f(1891, 15, Kind::Bool), NO, // 2611 Resources IncludeSynonyms
-    f(4038, 9, Kind::Array), f(1891, 15, Kind::Bool), f(1851, 20, Kind::Bool), NO, // 2614 Resources IncludeSynonyms IncludeDocumentation
-    f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), f(858, 17, Kind::Array), NO, NO, // 2618 ResourceType ResourceName ConfigurationKeys
-    NO, f(4038, 9, Kind::Array), f(1891, 15, Kind::Bool), f(1851, 20, Kind::Bool), NO, NO, // 2623 Resources IncludeSynonyms IncludeDocumentation
-    f(2808, 4, Kind::String), f(5534, 5, Kind::String), f(3623, 8, Kind::Bool), f(2008, 9, Kind::Bool), f(2080, 11, Kind::Bool), NO, // 2629 Name Value ReadOnly IsDefault IsSensitive
-    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), f(851, 7, Kind::Array), NO, // 2635 ErrorCode ErrorMessage ResourceType ResourceName Configs
-    f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, // 2641 ThrottleTimeMs Results
-    f(2808, 4, Kind::String), f(5534, 5, Kind::String), f(4379, 6, Kind::Int8), NO, // 2644 Name Value Source
-    f(2808, 4, Kind::String), f(5534, 5, Kind::String), f(3623, 8, Kind::Bool), f(829, 12, Kind::Int8), f(2080, 11, Kind::Bool), f(4666, 8, Kind::Array), NO, // 2648 Name Value ReadOnly ConfigSource IsSensitive Synonyms
-    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), f(851, 7, Kind::Array), NO, // 2655 ErrorCode ErrorMessage ResourceType ResourceName Configs
-    f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, // 2661 ThrottleTimeMs Results
-    f(2808, 4, Kind::String), f(5534, 5, Kind::String), f(3623, 8, Kind::Bool), f(829, 12, Kind::Int8), f(2080, 11, Kind::Bool), f(4666, 8, Kind::Array), f(841, 10, Kind::Int8), f(1230, 13, Kind::String), NO, // 2664 Name Value ReadOnly ConfigSource IsSensitive Synonyms ConfigType Documentation
-    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), f(851, 7, Kind::Array), NO, // 2673 ErrorCode ErrorMessage ResourceType ResourceName Configs
-    f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, // 2679 ThrottleTimeMs Results
-    f(2808, 4, Kind::String), f(5534, 5, Kind::String), f(4379, 6, Kind::Int8), NO, NO, // 2682 Name Value Source
-    f(2808, 4, Kind::String), f(5534, 5, Kind::String), f(3623, 8, Kind::Bool), f(829, 12, Kind::Int8), f(2080, 11, Kind::Bool), f(4666, 8, Kind::Array), f(841, 10, Kind::Int8), f(1230, 13, Kind::String), NO, NO, // 2687 Name Value ReadOnly ConfigSource IsSensitive Synonyms ConfigType Documentation
-    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), f(851, 7, Kind::Array), NO, NO, // 2697 ErrorCode ErrorMessage ResourceType ResourceName Configs
-    NO, f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, NO, // 2704 ThrottleTimeMs Results
-    f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), f(851, 7, Kind::Array), NO, // 2709 ResourceType ResourceName Configs
-    f(4038, 9, Kind::Array), f(5522, 12, Kind::Bool), NO, // 2713 Resources ValidateOnly
-    f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), f(851, 7, Kind::Array), NO, NO, // 2716 ResourceType ResourceName Configs
-    NO, f(4038, 9, Kind::Array), f(5522, 12, Kind::Bool), NO, NO, // 2721 Resources ValidateOnly
-    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), NO, // 2726 ErrorCode ErrorMessage ResourceType ResourceName
-    f(4763, 14, Kind::Int32), f(4081, 9, Kind::Array), NO, // 2731 ThrottleTimeMs Responses
-    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), NO, NO, // 2734 ErrorCode ErrorMessage ResourceType ResourceName
-    NO, f(4763, 14, Kind::Int32), f(4081, 9, Kind::Array), NO, NO, // 2740 ThrottleTimeMs Responses
-    f(3276, 4, Kind::String), f(4997, 6, Kind::Array), NO, // 2745 Path Topics
-    f(1212, 4, Kind::Array), NO, // 2748 Dirs
-    f(3276, 4, Kind::String), f(4997, 6, Kind::Array), NO, NO, // 2750 Path Topics
-    NO, f(1212, 4, Kind::Array), NO, NO, // 2754 Dirs
-    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 2758 TopicName Partitions
-    f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, // 2761 ThrottleTimeMs Results
-    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, NO, // 2764 TopicName Partitions
-    NO, f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, NO, // 2768 ThrottleTimeMs Results
-    f(4997, 6, Kind::Array), NO, // 2773 Topics
-    NO, f(4997, 6, Kind::Array), NO, NO, // 2775 Topics
-    f(3134, 14, Kind::Int32), f(3214, 13, Kind::Int64), f(2933, 9, Kind::Int64), f(2025, 11, Kind::Bool), NO, // 2779 PartitionIndex PartitionSize OffsetLag IsFutureKey
-    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 2784 Name Partitions
-    f(1392, 9, Kind::Int16), f(2449, 6, Kind::String), f(4997, 6, Kind::Array), NO, // 2787 ErrorCode LogDir Topics
-    f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, // 2791 ThrottleTimeMs Results
-    f(3134, 14, Kind::Int32), f(3214, 13, Kind::Int64), f(2933, 9, Kind::Int64), f(2025, 11, Kind::Bool), NO, NO, // 2794 PartitionIndex PartitionSize OffsetLag IsFutureKey
-    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, NO, // 2800 Name Partitions
-    f(1392, 9, Kind::Int16), f(2449, 6, Kind::String), f(4997, 6, Kind::Array), NO, NO, // 2804 ErrorCode LogDir Topics
-    NO, f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, NO, // 2809 ThrottleTimeMs Results
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4090, 7, Kind::Array), NO, NO, // 2814 ThrottleTimeMs ErrorCode Results
-    f(1392, 9, Kind::Int16), f(2449, 6, Kind::String), f(4997, 6, Kind::Array), f(5095, 10, Kind::Int64), f(5394, 11, Kind::Int64), NO, NO, // 2820 ErrorCode LogDir Topics TotalBytes UsableBytes
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4090, 7, Kind::Array), NO, NO, // 2827 ThrottleTimeMs ErrorCode Results
-    f(1392, 9, Kind::Int16), f(2449, 6, Kind::String), f(4997, 6, Kind::Array), f(5095, 10, Kind::Int64), f(5394, 11, Kind::Int64), f(1998, 10, Kind::Bool), NO, NO, // 2833 ErrorCode LogDir Topics TotalBytes UsableBytes IsCordoned
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4090, 7, Kind::Array), NO, NO, // 2841 ThrottleTimeMs ErrorCode Results
-    f(416, 9, Kind::Bytes), NO, // 2847 AuthBytes
-    NO, f(416, 9, Kind::Bytes), NO, NO, // 2849 AuthBytes
-    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(416, 9, Kind::Bytes), NO, // 2853 ErrorCode ErrorMessage AuthBytes
-    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(416, 9, Kind::Bytes), f(4243, 17, Kind::Int64), NO, // 2857 ErrorCode ErrorMessage AuthBytes SessionLifetimeMs
-    NO, f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(416, 9, Kind::Bytes), f(4243, 17, Kind::Int64), NO, NO, // 2862 ErrorCode ErrorMessage AuthBytes SessionLifetimeMs
-    f(515, 9, Kind::Array), NO, // 2869 BrokerIds
-    f(2808, 4, Kind::String), f(977, 5, Kind::Int32), f(393, 11, Kind::Array), NO, // 2871 Name Count Assignments
-    f(4997, 6, Kind::Array), f(4777, 9, Kind::Int32), f(5522, 12, Kind::Bool), NO, // 2875 Topics TimeoutMs ValidateOnly
-    f(515, 9, Kind::Array), NO, NO, // 2879 BrokerIds
-    f(2808, 4, Kind::String), f(977, 5, Kind::Int32), f(393, 11, Kind::Array), NO, NO, // 2882 Name Count Assignments
-    NO, f(4997, 6, Kind::Array), f(4777, 9, Kind::Int32), f(5522, 12, Kind::Bool), NO, NO, // 2887 Topics TimeoutMs ValidateOnly
-    f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, // 2893 ThrottleTimeMs Results
-    NO, f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, NO, // 2896 ThrottleTimeMs Results
-    f(3455, 13, Kind::String), f(3442, 13, Kind::String), NO, // 2901 PrincipalType PrincipalName
-    f(3728, 8, Kind::Array), f(2541, 13, Kind::Int64), NO, // 2904 Renewers MaxLifetimeMs
-    f(3455, 13, Kind::String), f(3442, 13, Kind::String), NO, NO, // 2907 PrincipalType PrincipalName
-    NO, f(3728, 8, Kind::Array), f(2541, 13, Kind::Int64), NO, NO, // 2911 Renewers MaxLifetimeMs
-    NO, f(3030, 18, Kind::String), f(3012, 18, Kind::String), f(3728, 8, Kind::Array), f(2541, 13, Kind::Int64), NO, NO, // 2916 OwnerPrincipalType OwnerPrincipalName Renewers MaxLifetimeMs
-    f(1392, 9, Kind::Int16), f(3455, 13, Kind::String), f(3442, 13, Kind::String), f(2130, 16, Kind::Int64), f(1446, 17, Kind::Int64), f(2608, 14, Kind::Int64), f(4795, 7, Kind::String), f(1749, 4, Kind::Bytes), f(4763, 14, Kind::Int32), NO, // 2923 ErrorCode PrincipalType PrincipalName IssueTimestampMs ExpiryTimestampMs MaxTimestampMs TokenId Hmac ThrottleTimeMs
-    NO, f(1392, 9, Kind::Int16), f(3455, 13, Kind::String), f(3442, 13, Kind::String), f(2130, 16, Kind::Int64), f(1446, 17, Kind::Int64), f(2608, 14, Kind::Int64), f(4795, 7, Kind::String), f(1749, 4, Kind::Bytes), f(4763, 14, Kind::Int32), NO, NO, // 2933 ErrorCode PrincipalType PrincipalName IssueTimestampMs ExpiryTimestampMs MaxTimestampMs TokenId Hmac ThrottleTimeMs
-    NO, f(1392, 9, Kind::Int16), f(3455, 13, Kind::String), f(3442, 13, Kind::String), f(4829, 27, Kind::String), f(4802, 27, Kind::String), f(2130, 16, Kind::Int64), f(1446, 17, Kind::Int64), f(2608, 14, Kind::Int64), f(4795, 7, Kind::String), f(1749, 4, Kind::Bytes), f(4763, 14, Kind::Int32), NO, NO, // 2945 ErrorCode PrincipalType PrincipalName TokenRequesterPrincipalType TokenRequesterPrincipalName IssueTimestampMs ExpiryTimestampMs MaxTimestampMs TokenId Hmac ThrottleTimeMs
-    f(1749, 4, Kind::Bytes), f(3715, 13, Kind::Int64), NO, // 2959 Hmac RenewPeriodMs
-    NO, f(1749, 4, Kind::Bytes), f(3715, 13, Kind::Int64), NO, NO, // 2962 Hmac RenewPeriodMs
-    f(1392, 9, Kind::Int16), f(1446, 17, Kind::Int64), f(4763, 14, Kind::Int32), NO, // 2967 ErrorCode ExpiryTimestampMs ThrottleTimeMs
-    NO, f(1392, 9, Kind::Int16), f(1446, 17, Kind::Int64), f(4763, 14, Kind::Int32), NO, NO, // 2971 ErrorCode ExpiryTimestampMs ThrottleTimeMs
-    f(1749, 4, Kind::Bytes), f(1413, 18, Kind::Int64), NO, // 2977 Hmac ExpiryTimePeriodMs
-    NO, f(1749, 4, Kind::Bytes), f(1413, 18, Kind::Int64), NO, NO, // 2980 Hmac ExpiryTimePeriodMs
-    f(3048, 6, Kind::Array), NO, // 2985 Owners
-    NO, f(3048, 6, Kind::Array), NO, NO, // 2987 Owners
-    f(3455, 13, Kind::String), f(3442, 13, Kind::String), f(2116, 14, Kind::Int64), f(1431, 15, Kind::Int64), f(2596, 12, Kind::Int64), f(4795, 7, Kind::String), f(1749, 4, Kind::Bytes), f(3728, 8, Kind::Array), NO, // 2991 PrincipalType PrincipalName IssueTimestamp ExpiryTimestamp MaxTimestamp TokenId Hmac Renewers
-    f(1392, 9, Kind::Int16), f(4856, 6, Kind::Array), f(4763, 14, Kind::Int32), NO, // 3000 ErrorCode Tokens ThrottleTimeMs
-    f(3455, 13, Kind::String), f(3442, 13, Kind::String), f(2116, 14, Kind::Int64), f(1431, 15, Kind::Int64), f(2596, 12, Kind::Int64), f(4795, 7, Kind::String), f(1749, 4, Kind::Bytes), f(3728, 8, Kind::Array), NO, NO, // 3004 PrincipalType PrincipalName IssueTimestamp ExpiryTimestamp MaxTimestamp TokenId Hmac Renewers
-    NO, f(1392, 9, Kind::Int16), f(4856, 6, Kind::Array), f(4763, 14, Kind::Int32), NO, NO, // 3014 ErrorCode Tokens ThrottleTimeMs
-    f(3455, 13, Kind::String), f(3442, 13, Kind::String), f(4829, 27, Kind::String), f(4802, 27, Kind::String), f(2116, 14, Kind::Int64), f(1431, 15, Kind::Int64), f(2596, 12, Kind::Int64), f(4795, 7, Kind::String), f(1749, 4, Kind::Bytes), f(3728, 8, Kind::Array), NO, NO, // 3020 PrincipalType PrincipalName TokenRequesterPrincipalType TokenRequesterPrincipalName IssueTimestamp ExpiryTimestamp MaxTimestamp TokenId Hmac Renewers
-    NO, f(1392, 9, Kind::Int16), f(4856, 6, Kind::Array), f(4763, 14, Kind::Int32), NO, NO, // 3032 ErrorCode Tokens ThrottleTimeMs
-    f(1706, 11, Kind::Array), NO, // 3038 GroupsNames
-    NO, f(1706, 11, Kind::Array), NO, NO, // 3040 GroupsNames
-    f(1651, 7, Kind::String), f(1392, 9, Kind::Int16), NO, // 3044 GroupId ErrorCode
-    f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, // 3047 ThrottleTimeMs Results
-    f(1651, 7, Kind::String), f(1392, 9, Kind::Int16), NO, NO, // 3050 GroupId ErrorCode
-    NO, f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, NO, // 3054 ThrottleTimeMs Results
-    f(1651, 7, Kind::String), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, NO, // 3059 GroupId ErrorCode ErrorMessage
-    NO, f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, NO, // 3064 ThrottleTimeMs Results
-    f(4959, 15, Kind::Array), f(4777, 9, Kind::Int32), NO, // 3069 TopicPartitions TimeoutMs
-    f(1257, 12, Kind::Int8), f(4959, 15, Kind::Array), f(4777, 9, Kind::Int32), NO, // 3072 ElectionType TopicPartitions TimeoutMs
-    NO, f(1257, 12, Kind::Int8), f(4959, 15, Kind::Array), f(4777, 9, Kind::Int32), NO, NO, // 3076 ElectionType TopicPartitions TimeoutMs
-    f(3123, 11, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 3082 PartitionId ErrorCode ErrorMessage
-    f(4862, 5, Kind::String), f(3199, 15, Kind::Array), NO, // 3086 Topic PartitionResult
-    f(4763, 14, Kind::Int32), f(3798, 22, Kind::Array), NO, // 3089 ThrottleTimeMs ReplicaElectionResults
-    f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(3798, 22, Kind::Array), NO, // 3092 ThrottleTimeMs ErrorCode ReplicaElectionResults
-    f(3123, 11, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, NO, // 3096 PartitionId ErrorCode ErrorMessage
-    f(4862, 5, Kind::String), f(3199, 15, Kind::Array), NO, NO, // 3101 Topic PartitionResult
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(3798, 22, Kind::Array), NO, NO, // 3105 ThrottleTimeMs ErrorCode ReplicaElectionResults
-    f(2808, 4, Kind::String), f(799, 15, Kind::Int8), f(5534, 5, Kind::String), NO, // 3111 Name ConfigOperation Value
-    f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), f(851, 7, Kind::Array), NO, // 3115 ResourceType ResourceName Configs
-    f(4038, 9, Kind::Array), f(5522, 12, Kind::Bool), NO, // 3119 Resources ValidateOnly
-    f(2808, 4, Kind::String), f(799, 15, Kind::Int8), f(5534, 5, Kind::String), NO, NO, // 3122 Name ConfigOperation Value
-    f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), f(851, 7, Kind::Array), NO, NO, // 3127 ResourceType ResourceName Configs
-    NO, f(4038, 9, Kind::Array), f(5522, 12, Kind::Bool), NO, NO, // 3132 Resources ValidateOnly
-    f(3134, 14, Kind::Int32), f(3865, 8, Kind::Array), NO, NO, // 3137 PartitionIndex Replicas
-    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, NO, // 3141 Name Partitions
-    NO, f(4777, 9, Kind::Int32), f(4997, 6, Kind::Array), NO, NO, // 3145 TimeoutMs Topics
-    NO, f(4777, 9, Kind::Int32), f(327, 28, Kind::Bool), f(4997, 6, Kind::Array), NO, NO, // 3150 TimeoutMs AllowReplicationFactorChange Topics
-    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, NO, // 3156 PartitionIndex ErrorCode ErrorMessage
-    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, NO, // 3161 Name Partitions
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4081, 9, Kind::Array), NO, NO, // 3165 ThrottleTimeMs ErrorCode ErrorMessage Responses
-    NO, f(4763, 14, Kind::Int32), f(327, 28, Kind::Bool), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4081, 9, Kind::Array), NO, NO, // 3172 ThrottleTimeMs AllowReplicationFactorChange ErrorCode ErrorMessage Responses
-    NO, f(4777, 9, Kind::Int32), f(4997, 6, Kind::Array), NO, NO, // 3180 TimeoutMs Topics
-    f(3134, 14, Kind::Int32), f(3865, 8, Kind::Array), f(277, 14, Kind::Array), f(3699, 16, Kind::Array), NO, NO, // 3185 PartitionIndex Replicas AddingReplicas RemovingReplicas
-    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, NO, // 3191 Name Partitions
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4997, 6, Kind::Array), NO, NO, // 3195 ThrottleTimeMs ErrorCode ErrorMessage Topics
-    f(3134, 14, Kind::Int32), NO, // 3202 PartitionIndex
-    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 3204 Name Partitions
-    f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, // 3207 GroupId Topics
-    f(1392, 9, Kind::Int16), f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), NO, // 3210 ErrorCode ThrottleTimeMs Topics
-    f(1370, 10, Kind::String), f(2512, 9, Kind::Int8), f(2507, 5, Kind::String), NO, // 3214 EntityType MatchType Match
-    f(774, 10, Kind::Array), f(4553, 6, Kind::Bool), NO, // 3218 Components Strict
-    f(1370, 10, Kind::String), f(2512, 9, Kind::Int8), f(2507, 5, Kind::String), NO, NO, // 3221 EntityType MatchType Match
-    NO, f(774, 10, Kind::Array), f(4553, 6, Kind::Bool), NO, NO, // 3226 Components Strict
-    f(1370, 10, Kind::String), f(1360, 10, Kind::String), NO, // 3231 EntityType EntityName
-    f(2190, 3, Kind::String), f(5534, 5, Kind::Float64), NO, // 3234 Key Value
-    f(1354, 6, Kind::Array), f(5539, 6, Kind::Array), NO, // 3237 Entity Values
-    f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1380, 7, Kind::Array), NO, // 3240 ThrottleTimeMs ErrorCode ErrorMessage Entries
-    f(1370, 10, Kind::String), f(1360, 10, Kind::String), NO, NO, // 3245 EntityType EntityName
-    f(2190, 3, Kind::String), f(5534, 5, Kind::Float64), NO, NO, // 3249 Key Value
-    f(1354, 6, Kind::Array), f(5539, 6, Kind::Array), NO, NO, // 3253 Entity Values
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1380, 7, Kind::Array), NO, NO, // 3257 ThrottleTimeMs ErrorCode ErrorMessage Entries
-    f(2190, 3, Kind::String), f(5534, 5, Kind::Float64), f(3693, 6, Kind::Bool), NO, // 3264 Key Value Remove
-    f(1354, 6, Kind::Array), f(3009, 3, Kind::Array), NO, // 3268 Entity Ops
-    f(1380, 7, Kind::Array), f(5522, 12, Kind::Bool), NO, // 3271 Entries ValidateOnly
-    f(2190, 3, Kind::String), f(5534, 5, Kind::Float64), f(3693, 6, Kind::Bool), NO, NO, // 3274 Key Value Remove
-    f(1354, 6, Kind::Array), f(3009, 3, Kind::Array), NO, NO, // 3279 Entity Ops
-    NO, f(1380, 7, Kind::Array), f(5522, 12, Kind::Bool), NO, NO, // 3283 Entries ValidateOnly
-    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1354, 6, Kind::Array), NO, // 3288 ErrorCode ErrorMessage Entity
-    f(4763, 14, Kind::Int32), f(1380, 7, Kind::Array), NO, // 3292 ThrottleTimeMs Entries
-    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1354, 6, Kind::Array), NO, NO, // 3295 ErrorCode ErrorMessage Entity
-    NO, f(4763, 14, Kind::Int32), f(1380, 7, Kind::Array), NO, NO, // 3300 ThrottleTimeMs Entries
-    f(2808, 4, Kind::String), NO, NO, // 3305 Name
-    NO, f(5421, 5, Kind::Array), NO, NO, // 3308 Users
-    f(2656, 9, Kind::Int8), f(2146, 10, Kind::Int32), NO, NO, // 3312 Mechanism Iterations
-    f(5405, 4, Kind::String), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(991, 15, Kind::Array), NO, NO, // 3316 User ErrorCode ErrorMessage CredentialInfos
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4090, 7, Kind::Array), NO, NO, // 3322 ThrottleTimeMs ErrorCode ErrorMessage Results
-    f(2808, 4, Kind::String), f(2656, 9, Kind::Int8), NO, NO, // 3329 Name Mechanism
-    f(2808, 4, Kind::String), f(2656, 9, Kind::Int8), f(2146, 10, Kind::Int32), f(4174, 4, Kind::Bytes), f(4178, 14, Kind::Bytes), NO, NO, // 3333 Name Mechanism Iterations Salt SaltedPassword
-    NO, f(1129, 9, Kind::Array), f(5384, 10, Kind::Array), NO, NO, // 3340 Deletions Upsertions
-    f(5405, 4, Kind::String), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, NO, // 3345 User ErrorCode ErrorMessage
-    NO, f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, NO, // 3350 ThrottleTimeMs Results
-    f(3134, 14, Kind::Int32), f(3820, 12, Kind::Int32), f(3832, 9, Kind::Int32), f(2280, 15, Kind::Int32), f(2270, 10, Kind::Int64), NO, NO, // 3355 PartitionIndex ReplicaEpoch ReplicaId LastOffsetEpoch LastOffset
-    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, NO, // 3362 TopicName Partitions
-    NO, f(689, 9, Kind::String), f(4997, 6, Kind::Array), NO, NO, // 3366 ClusterId Topics
-    f(3134, 14, Kind::Int32), f(3820, 12, Kind::Int32), f(3832, 9, Kind::Int32), f(3780, 18, Kind::Uuid), f(5566, 16, Kind::Uuid), f(2280, 15, Kind::Int32), f(2270, 10, Kind::Int64), NO, NO, // 3371 PartitionIndex ReplicaEpoch ReplicaId ReplicaDirectoryId VoterDirectoryId LastOffsetEpoch LastOffset
-    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, NO, // 3380 TopicName Partitions
-    NO, f(689, 9, Kind::String), f(5582, 7, Kind::Int32), f(4997, 6, Kind::Array), NO, NO, // 3384 ClusterId VoterId Topics
-    f(3134, 14, Kind::Int32), f(3820, 12, Kind::Int32), f(3832, 9, Kind::Int32), f(3780, 18, Kind::Uuid), f(5566, 16, Kind::Uuid), f(2280, 15, Kind::Int32), f(2270, 10, Kind::Int64), f(3334, 7, Kind::Bool), NO, NO, // 3390 PartitionIndex ReplicaEpoch ReplicaId ReplicaDirectoryId VoterDirectoryId LastOffsetEpoch LastOffset PreVote
-    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, NO, // 3400 TopicName Partitions
-    NO, f(689, 9, Kind::String), f(5582, 7, Kind::Int32), f(4997, 6, Kind::Array), NO, NO, // 3404 ClusterId VoterId Topics
-    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(5555, 11, Kind::Bool), NO, NO, // 3410 PartitionIndex ErrorCode LeaderId LeaderEpoch VoteGranted
-    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, NO, // 3417 TopicName Partitions
-    NO, f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, NO, // 3421 ErrorCode Topics
-    f(2857, 6, Kind::Int32), f(1753, 4, Kind::String), f(3322, 4, Kind::Uint16), NO, NO, // 3426 NodeId Host Port
-    f(2844, 13, Kind::Array), NO, // 3431 NodeEndpoints
-    NO, f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, NO, // 3433 ErrorCode Topics
-    f(3134, 14, Kind::Int32), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), NO, // 3438 PartitionIndex LeaderId LeaderEpoch
-    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3442 TopicName Partitions
-    f(689, 9, Kind::String), f(4997, 6, Kind::Array), NO, // 3445 ClusterId Topics
-    f(3134, 14, Kind::Int32), f(5566, 16, Kind::Uuid), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), NO, NO, // 3448 PartitionIndex VoterDirectoryId LeaderId LeaderEpoch
-    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, NO, // 3454 TopicName Partitions
-    f(2808, 4, Kind::String), f(1753, 4, Kind::String), f(3322, 4, Kind::Uint16), NO, NO, // 3458 Name Host Port
-    NO, f(689, 9, Kind::String), f(5582, 7, Kind::Int32), f(4997, 6, Kind::Array), f(2342, 15, Kind::Array), NO, NO, // 3463 ClusterId VoterId Topics LeaderEndpoints
-    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), NO, // 3470 PartitionIndex ErrorCode LeaderId LeaderEpoch
-    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3475 TopicName Partitions
-    f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, // 3478 ErrorCode Topics
-    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), NO, NO, // 3481 PartitionIndex ErrorCode LeaderId LeaderEpoch
-    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, NO, // 3487 TopicName Partitions
-    NO, f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, NO, // 3491 ErrorCode Topics
-    f(3134, 14, Kind::Int32), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(3380, 19, Kind::Array), NO, // 3496 PartitionIndex LeaderId LeaderEpoch PreferredSuccessors
-    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3501 TopicName Partitions
-    f(689, 9, Kind::String), f(4997, 6, Kind::Array), NO, // 3504 ClusterId Topics
-    f(551, 11, Kind::Int32), f(531, 20, Kind::Uuid), NO, NO, // 3507 CandidateId CandidateDirectoryId
-    f(3134, 14, Kind::Int32), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(3341, 19, Kind::Array), NO, NO, // 3511 PartitionIndex LeaderId LeaderEpoch PreferredCandidates
-    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, NO, // 3517 TopicName Partitions
-    NO, f(689, 9, Kind::String), f(4997, 6, Kind::Array), f(2342, 15, Kind::Array), NO, NO, // 3521 ClusterId Topics LeaderEndpoints
-    f(3134, 14, Kind::Int32), NO, NO, // 3527 PartitionIndex
-    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, NO, // 3530 TopicName Partitions
-    NO, f(4997, 6, Kind::Array), NO, NO, // 3534 Topics
-    f(3832, 9, Kind::Int32), f(2462, 12, Kind::Int64), NO, NO, // 3538 ReplicaId LogEndOffset
-    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(1736, 13, Kind::Int64), f(1079, 13, Kind::Array), f(2889, 9, Kind::Array), NO, NO, // 3542 PartitionIndex ErrorCode LeaderId LeaderEpoch HighWatermark CurrentVoters Observers
-    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, NO, // 3551 TopicName Partitions
-    NO, f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, NO, // 3555 ErrorCode Topics
-    f(3832, 9, Kind::Int32), f(2462, 12, Kind::Int64), f(2224, 18, Kind::Int64), f(2203, 21, Kind::Int64), NO, NO, // 3560 ReplicaId LogEndOffset LastFetchTimestamp LastCaughtUpTimestamp
-    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(1736, 13, Kind::Int64), f(1079, 13, Kind::Array), f(2889, 9, Kind::Array), NO, NO, // 3566 PartitionIndex ErrorCode LeaderId LeaderEpoch HighWatermark CurrentVoters Observers
-    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, NO, // 3575 TopicName Partitions
-    NO, f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, NO, // 3579 ErrorCode Topics
-    f(3832, 9, Kind::Int32), f(3780, 18, Kind::Uuid), f(2462, 12, Kind::Int64), f(2224, 18, Kind::Int64), f(2203, 21, Kind::Int64), NO, NO, // 3584 ReplicaId ReplicaDirectoryId LogEndOffset LastFetchTimestamp LastCaughtUpTimestamp
-    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(1736, 13, Kind::Int64), f(1079, 13, Kind::Array), f(2889, 9, Kind::Array), NO, NO, // 3591 PartitionIndex ErrorCode ErrorMessage LeaderId LeaderEpoch HighWatermark CurrentVoters Observers
-    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, NO, // 3601 TopicName Partitions
-    f(2857, 6, Kind::Int32), f(2403, 9, Kind::Array), NO, NO, // 3605 NodeId Listeners
-    NO, f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4997, 6, Kind::Array), f(2871, 5, Kind::Array), NO, NO, // 3609 ErrorCode ErrorMessage Topics Nodes
-    f(3134, 14, Kind::Int32), f(2357, 11, Kind::Int32), f(2812, 6, Kind::Array), f(3076, 14, Kind::Int32), NO, NO, // 3616 PartitionIndex LeaderEpoch NewIsr PartitionEpoch
-    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, NO, // 3622 TopicName Partitions
-    NO, f(507, 8, Kind::Int32), f(496, 11, Kind::Int64), f(4997, 6, Kind::Array), NO, NO, // 3626 BrokerId BrokerEpoch Topics
-    f(3134, 14, Kind::Int32), f(2357, 11, Kind::Int32), f(2812, 6, Kind::Array), f(2376, 19, Kind::Int8), f(3076, 14, Kind::Int32), NO, NO, // 3632 PartitionIndex LeaderEpoch NewIsr LeaderRecoveryState PartitionEpoch
-    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, NO, // 3639 TopicName Partitions
-    NO, f(507, 8, Kind::Int32), f(496, 11, Kind::Int64), f(4997, 6, Kind::Array), NO, NO, // 3643 BrokerId BrokerEpoch Topics
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, NO, // 3649 TopicId Partitions
-    NO, f(507, 8, Kind::Int32), f(496, 11, Kind::Int64), f(4997, 6, Kind::Array), NO, NO, // 3653 BrokerId BrokerEpoch Topics
-    f(507, 8, Kind::Int32), f(496, 11, Kind::Int64), NO, NO, // 3659 BrokerId BrokerEpoch
-    f(3134, 14, Kind::Int32), f(2357, 11, Kind::Int32), f(2818, 16, Kind::Array), f(2376, 19, Kind::Int8), f(3076, 14, Kind::Int32), NO, NO, // 3663 PartitionIndex LeaderEpoch NewIsrWithEpochs LeaderRecoveryState PartitionEpoch
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, NO, // 3670 TopicId Partitions
-    NO, f(507, 8, Kind::Int32), f(496, 11, Kind::Int64), f(4997, 6, Kind::Array), NO, NO, // 3674 BrokerId BrokerEpoch Topics
-    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(2105, 3, Kind::Array), f(3076, 14, Kind::Int32), NO, NO, // 3680 PartitionIndex ErrorCode LeaderId LeaderEpoch Isr PartitionEpoch
-    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, NO, // 3688 TopicName Partitions
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, NO, // 3692 ThrottleTimeMs ErrorCode Topics
-    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(2105, 3, Kind::Array), f(2376, 19, Kind::Int8), f(3076, 14, Kind::Int32), NO, NO, // 3698 PartitionIndex ErrorCode LeaderId LeaderEpoch Isr LeaderRecoveryState PartitionEpoch
-    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, NO, // 3707 TopicName Partitions
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, NO, // 3711 ThrottleTimeMs ErrorCode Topics
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, NO, // 3717 TopicId Partitions
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, NO, // 3721 ThrottleTimeMs ErrorCode Topics
-    f(1463, 7, Kind::String), f(2632, 15, Kind::Int16), f(313, 14, Kind::Bool), NO, NO, // 3727 Feature MaxVersionLevel AllowDowngrade
-    NO, f(5663, 9, Kind::Int32), f(1470, 14, Kind::Array), NO, NO, // 3732 timeoutMs FeatureUpdates
-    f(1463, 7, Kind::String), f(2632, 15, Kind::Int16), f(5373, 11, Kind::Int8), NO, NO, // 3737 Feature MaxVersionLevel UpgradeType
-    NO, f(5663, 9, Kind::Int32), f(1470, 14, Kind::Array), f(5522, 12, Kind::Bool), NO, NO, // 3742 timeoutMs FeatureUpdates ValidateOnly
-    f(1463, 7, Kind::String), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, NO, // 3748 Feature ErrorCode ErrorMessage
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4090, 7, Kind::Array), NO, NO, // 3753 ThrottleTimeMs ErrorCode ErrorMessage Results
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, NO, // 3760 ThrottleTimeMs ErrorCode ErrorMessage
-    NO, f(3890, 11, Kind::Bytes), f(3901, 16, Kind::Bytes), f(572, 17, Kind::Bytes), NO, NO, // 3766 RequestData RequestPrincipal ClientHostAddress
-    NO, f(4047, 12, Kind::Bytes), f(1392, 9, Kind::Int16), NO, NO, // 3772 ResponseData ErrorCode
-    f(3054, 9, Kind::Int32), f(1019, 18, Kind::Int32), f(4369, 10, Kind::Struct), f(3326, 8, Kind::Int64), NO, NO, // 3777 Partition CurrentLeaderEpoch SnapshotId Position
-    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, NO, // 3783 Name Partitions
-    NO, f(3832, 9, Kind::Int32), f(2533, 8, Kind::Int32), f(4997, 6, Kind::Array), NO, NO, // 3787 ReplicaId MaxBytes Topics
-    f(3054, 9, Kind::Int32), f(1019, 18, Kind::Int32), f(4369, 10, Kind::Struct), f(3326, 8, Kind::Int64), NO, NO, // 3793 Partition CurrentLeaderEpoch SnapshotId Position
-    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, NO, // 3799 Name Partitions
-    NO, f(3832, 9, Kind::Int32), f(2533, 8, Kind::Int32), f(4997, 6, Kind::Array), NO, NO, // 3803 ReplicaId MaxBytes Topics
-    f(1964, 5, Kind::Int32), f(1392, 9, Kind::Int16), f(4369, 10, Kind::Struct), f(4351, 4, Kind::Int64), f(3326, 8, Kind::Int64), f(5295, 16, Kind::Records), NO, NO, // 3809 Index ErrorCode SnapshotId Size Position UnalignedRecords
-    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, NO, // 3817 Name Partitions
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, NO, // 3821 ThrottleTimeMs ErrorCode Topics
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, NO, // 3827 ThrottleTimeMs ErrorCode Topics
-    NO, f(1817, 34, Kind::Bool), NO, NO, // 3833 IncludeClusterAuthorizedOperations
-    NO, f(1817, 34, Kind::Bool), f(1333, 12, Kind::Int8), NO, NO, // 3837 IncludeClusterAuthorizedOperations EndpointType
-    NO, f(1817, 34, Kind::Bool), f(1333, 12, Kind::Int8), f(1871, 20, Kind::Bool), NO, NO, // 3842 IncludeClusterAuthorizedOperations EndpointType IncludeFencedBrokers
-    f(507, 8, Kind::Int32), f(1753, 4, Kind::String), f(3322, 4, Kind::Int32), f(3613, 4, Kind::String), NO, NO, // 3848 BrokerId Host Port Rack
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(689, 9, Kind::String), f(890, 12, Kind::Int32), f(524, 7, Kind::Array), f(662, 27, Kind::Int32), NO, NO, // 3854 ThrottleTimeMs ErrorCode ErrorMessage ClusterId ControllerId Brokers ClusterAuthorizedOperations
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1333, 12, Kind::Int8), f(689, 9, Kind::String), f(890, 12, Kind::Int32), f(524, 7, Kind::Array), f(662, 27, Kind::Int32), NO, NO, // 3864 ThrottleTimeMs ErrorCode ErrorMessage EndpointType ClusterId ControllerId Brokers ClusterAuthorizedOperations
-    f(507, 8, Kind::Int32), f(1753, 4, Kind::String), f(3322, 4, Kind::Int32), f(3613, 4, Kind::String), f(2017, 8, Kind::Bool), NO, NO, // 3875 BrokerId Host Port Rack IsFenced
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1333, 12, Kind::Int8), f(689, 9, Kind::String), f(890, 12, Kind::Int32), f(524, 7, Kind::Array), f(662, 27, Kind::Int32), NO, NO, // 3882 ThrottleTimeMs ErrorCode ErrorMessage EndpointType ClusterId ControllerId Brokers ClusterAuthorizedOperations
-    NO, f(4997, 6, Kind::Array), NO, NO, // 3893 Topics
-    f(3499, 10, Kind::Int64), f(3486, 13, Kind::Int32), f(2295, 12, Kind::Int32), f(2323, 13, Kind::Int64), f(902, 16, Kind::Int32), f(1058, 21, Kind::Int64), NO, NO, // 3897 ProducerId ProducerEpoch LastSequence LastTimestamp CoordinatorEpoch CurrentTxnStartOffset
-    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(251, 15, Kind::Array), NO, NO, // 3905 PartitionIndex ErrorCode ErrorMessage ActiveProducers
-    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, NO, // 3911 Name Partitions
-    NO, f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), NO, NO, // 3915 ThrottleTimeMs Topics
-    f(2808, 4, Kind::String), f(1753, 4, Kind::String), f(3322, 4, Kind::Uint16), f(4192, 16, Kind::Int16), NO, NO, // 3920 Name Host Port SecurityProtocol
-    f(2808, 4, Kind::String), f(2764, 19, Kind::Int16), f(2577, 19, Kind::Int16), NO, NO, // 3926 Name MinSupportedVersion MaxSupportedVersion
-    NO, f(507, 8, Kind::Int32), f(689, 9, Kind::String), f(1777, 13, Kind::Uuid), f(2403, 9, Kind::Array), f(1484, 8, Kind::Array), f(3613, 4, Kind::String), NO, NO, // 3931 BrokerId ClusterId IncarnationId Listeners Features Rack
-    NO, f(507, 8, Kind::Int32), f(689, 9, Kind::String), f(1777, 13, Kind::Uuid), f(2403, 9, Kind::Array), f(1484, 8, Kind::Array), f(3613, 4, Kind::String), f(2046, 19, Kind::Bool), NO, NO, // 3940 BrokerId ClusterId IncarnationId Listeners Features Rack IsMigratingZkBroker
-    f(0, 0, Kind::Uuid), NO, // 3950 
-    NO, f(507, 8, Kind::Int32), f(689, 9, Kind::String), f(1777, 13, Kind::Uuid), f(2403, 9, Kind::Array), f(1484, 8, Kind::Array), f(3613, 4, Kind::String), f(2046, 19, Kind::Bool), f(2455, 7, Kind::Array), NO, NO, // 3952 BrokerId ClusterId IncarnationId Listeners Features Rack IsMigratingZkBroker LogDirs
-    NO, f(507, 8, Kind::Int32), f(689, 9, Kind::String), f(1777, 13, Kind::Uuid), f(2403, 9, Kind::Array), f(1484, 8, Kind::Array), f(3613, 4, Kind::String), f(2046, 19, Kind::Bool), f(2455, 7, Kind::Array), f(3399, 19, Kind::Int64), NO, NO, // 3963 BrokerId ClusterId IncarnationId Listeners Features Rack IsMigratingZkBroker LogDirs PreviousBrokerEpoch
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(496, 11, Kind::Int64), NO, NO, // 3975 ThrottleTimeMs ErrorCode BrokerEpoch
-    NO, f(507, 8, Kind::Int32), f(496, 11, Kind::Int64), f(1037, 21, Kind::Int64), f(5589, 9, Kind::Bool), f(5598, 12, Kind::Bool), NO, NO, // 3981 BrokerId BrokerEpoch CurrentMetadataOffset WantFence WantShutDown
-    f(2898, 14, Kind::Array), NO, // 3989 OfflineLogDirs
-    NO, f(507, 8, Kind::Int32), f(496, 11, Kind::Int64), f(1037, 21, Kind::Int64), f(5589, 9, Kind::Bool), f(5598, 12, Kind::Bool), NO, NO, // 3991 BrokerId BrokerEpoch CurrentMetadataOffset WantFence WantShutDown
-    f(962, 15, Kind::Array), NO, // 3999 CordonedLogDirs
-    NO, f(507, 8, Kind::Int32), f(496, 11, Kind::Int64), f(1037, 21, Kind::Int64), f(5589, 9, Kind::Bool), f(5598, 12, Kind::Bool), NO, NO, // 4001 BrokerId BrokerEpoch CurrentMetadataOffset WantFence WantShutDown
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1979, 10, Kind::Bool), f(2017, 8, Kind::Bool), f(4309, 14, Kind::Bool), NO, NO, // 4009 ThrottleTimeMs ErrorCode IsCaughtUp IsFenced ShouldShutDown
-    NO, f(507, 8, Kind::Int32), NO, NO, // 4017 BrokerId
-    f(0, 0, Kind::String), NO, // 4021 
-    NO, f(5252, 16, Kind::Array), NO, NO, // 4023 TransactionalIds
-    f(1392, 9, Kind::Int16), f(5215, 15, Kind::String), f(5144, 16, Kind::String), f(5177, 20, Kind::Int32), f(5122, 22, Kind::Int64), f(3499, 10, Kind::Int64), f(3486, 13, Kind::Int16), f(4997, 6, Kind::Array), NO, NO, // 4027 ErrorCode TransactionalId TransactionState TransactionTimeoutMs TransactionStartTimeMs ProducerId ProducerEpoch Topics
-    NO, f(4763, 14, Kind::Int32), f(5160, 17, Kind::Array), NO, NO, // 4037 ThrottleTimeMs TransactionStates
-    NO, f(4495, 12, Kind::Array), f(3509, 17, Kind::Array), NO, NO, // 4042 StateFilters ProducerIdFilters
-    NO, f(4495, 12, Kind::Array), f(3509, 17, Kind::Array), f(1243, 14, Kind::Int64), NO, NO, // 4047 StateFilters ProducerIdFilters DurationFilter
-    NO, f(4495, 12, Kind::Array), f(3509, 17, Kind::Array), f(1243, 14, Kind::Int64), f(5230, 22, Kind::String), NO, NO, // 4053 StateFilters ProducerIdFilters DurationFilter TransactionalIdPattern
-    f(5215, 15, Kind::String), f(3499, 10, Kind::Int64), f(5144, 16, Kind::String), NO, NO, // 4060 TransactionalId ProducerId TransactionState
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(5354, 19, Kind::Array), f(5160, 17, Kind::Array), NO, NO, // 4065 ThrottleTimeMs ErrorCode UnknownStateFilters TransactionStates
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(3539, 15, Kind::Int64), f(3526, 13, Kind::Int32), NO, NO, // 4072 ThrottleTimeMs ErrorCode ProducerIdStart ProducerIdLen
-    NO, f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(2691, 11, Kind::Int32), f(1969, 10, Kind::String), f(3617, 6, Kind::String), f(3637, 18, Kind::Int32), f(4559, 20, Kind::Array), f(4208, 14, Kind::String), f(4959, 15, Kind::Array), NO, NO, // 4079 GroupId MemberId MemberEpoch InstanceId RackId RebalanceTimeoutMs SubscribedTopicNames ServerAssignor TopicPartitions
-    NO, f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(2691, 11, Kind::Int32), f(1969, 10, Kind::String), f(3617, 6, Kind::String), f(3637, 18, Kind::Int32), f(4559, 20, Kind::Array), f(4579, 20, Kind::String), f(4208, 14, Kind::String), f(4959, 15, Kind::Array), NO, NO, // 4091 GroupId MemberId MemberEpoch InstanceId RackId RebalanceTimeoutMs SubscribedTopicNames SubscribedTopicRegex ServerAssignor TopicPartitions
-    f(4959, 15, Kind::Array), NO, NO, // 4104 TopicPartitions
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(2702, 8, Kind::String), f(2691, 11, Kind::Int32), f(1717, 19, Kind::Int32), f(368, 10, Kind::Struct), NO, NO, // 4107 ThrottleTimeMs ErrorCode ErrorMessage MemberId MemberEpoch HeartbeatIntervalMs Assignment
-    NO, f(1658, 8, Kind::Array), f(1790, 27, Kind::Bool), NO, NO, // 4117 GroupIds IncludeAuthorizedOperations
-    f(4933, 7, Kind::Uuid), f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, NO, // 4122 TopicId TopicName Partitions
-    f(4959, 15, Kind::Array), NO, NO, // 4127 TopicPartitions
-    f(2702, 8, Kind::String), f(1969, 10, Kind::String), f(3617, 6, Kind::String), f(2691, 11, Kind::Int32), f(589, 8, Kind::String), f(562, 10, Kind::String), f(4559, 20, Kind::Array), f(4579, 20, Kind::String), f(368, 10, Kind::Struct), f(4674, 16, Kind::Struct), NO, NO, // 4130 MemberId InstanceId RackId MemberEpoch ClientId ClientHost SubscribedTopicNames SubscribedTopicRegex Assignment TargetAssignment
-    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1651, 7, Kind::String), f(1681, 10, Kind::String), f(1641, 10, Kind::Int32), f(378, 15, Kind::Int32), f(404, 12, Kind::String), f(2734, 7, Kind::Array), f(425, 20, Kind::Int32), NO, NO, // 4142 ErrorCode ErrorMessage GroupId GroupState GroupEpoch AssignmentEpoch AssignorName Members AuthorizedOperations
-    NO, f(4763, 14, Kind::Int32), f(1700, 6, Kind::Array), NO, NO, // 4153 ThrottleTimeMs Groups
-    f(2702, 8, Kind::String), f(1969, 10, Kind::String), f(3617, 6, Kind::String), f(2691, 11, Kind::Int32), f(589, 8, Kind::String), f(562, 10, Kind::String), f(4559, 20, Kind::Array), f(4579, 20, Kind::String), f(368, 10, Kind::Struct), f(4674, 16, Kind::Struct), f(2724, 10, Kind::Int8), NO, NO, // 4158 MemberId InstanceId RackId MemberEpoch ClientId ClientHost SubscribedTopicNames SubscribedTopicRegex Assignment TargetAssignment MemberType
-    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1651, 7, Kind::String), f(1681, 10, Kind::String), f(1641, 10, Kind::Int32), f(378, 15, Kind::Int32), f(404, 12, Kind::String), f(2734, 7, Kind::Array), f(425, 20, Kind::Int32), NO, NO, // 4171 ErrorCode ErrorMessage GroupId GroupState GroupEpoch AssignmentEpoch AssignorName Members AuthorizedOperations
-    NO, f(4763, 14, Kind::Int32), f(1700, 6, Kind::Array), NO, NO, // 4182 ThrottleTimeMs Groups
-    NO, f(890, 12, Kind::Int32), f(1777, 13, Kind::Uuid), f(5621, 16, Kind::Bool), f(2403, 9, Kind::Array), f(1484, 8, Kind::Array), NO, NO, // 4187 ControllerId IncarnationId ZkMigrationReady Listeners Features
-    NO, f(597, 16, Kind::Uuid), NO, NO, // 4195 ClientInstanceId
-    f(0, 0, Kind::Int8), NO, // 4199 
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(597, 16, Kind::Uuid), f(4599, 14, Kind::Int32), f(67, 24, Kind::Array), f(3599, 14, Kind::Int32), f(4735, 17, Kind::Int32), f(1185, 16, Kind::Bool), f(3917, 16, Kind::Array), NO, NO, // 4201 ThrottleTimeMs ErrorCode ClientInstanceId SubscriptionId AcceptedCompressionTypes PushIntervalMs TelemetryMaxBytes DeltaTemporality RequestedMetrics
-    NO, f(597, 16, Kind::Uuid), f(4599, 14, Kind::Int32), f(4752, 11, Kind::Bool), f(784, 15, Kind::Int8), f(2749, 7, Kind::Bytes), NO, NO, // 4213 ClientInstanceId SubscriptionId Terminating CompressionType Metrics
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, NO, // 4221 TopicId Partitions
-    f(1775, 2, Kind::Uuid), f(4997, 6, Kind::Array), NO, NO, // 4225 Id Topics
-    NO, f(507, 8, Kind::Int32), f(496, 11, Kind::Int64), f(1201, 11, Kind::Array), NO, NO, // 4229 BrokerId BrokerEpoch Directories
-    f(1775, 2, Kind::Uuid), f(4997, 6, Kind::Array), NO, NO, // 4235 Id Topics
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1201, 11, Kind::Array), NO, NO, // 4239 ThrottleTimeMs ErrorCode Directories
-    NO, f(4025, 13, Kind::Array), NO, NO, // 4245 ResourceTypes
-    f(3946, 12, Kind::String), NO, NO, // 4249 ResourceName
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(814, 15, Kind::Array), NO, NO, // 4252 ThrottleTimeMs ErrorCode ConfigResources
-    f(3946, 12, Kind::String), f(3995, 12, Kind::Int8), NO, NO, // 4258 ResourceName ResourceType
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(814, 15, Kind::Array), NO, NO, // 4262 ThrottleTimeMs ErrorCode ConfigResources
-    NO, f(4997, 6, Kind::Array), f(4059, 22, Kind::Int32), f(1092, 6, Kind::Struct), NO, NO, // 4268 Topics ResponsePartitionLimit Cursor
-    f(1392, 9, Kind::Int16), f(3134, 14, Kind::Int32), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(3841, 12, Kind::Array), f(2108, 8, Kind::Array), f(1269, 22, Kind::Array), f(2258, 12, Kind::Array), f(2912, 15, Kind::Array), NO, NO, // 4274 ErrorCode PartitionIndex LeaderId LeaderEpoch ReplicaNodes IsrNodes EligibleLeaderReplicas LastKnownElr OfflineReplicas
-    f(1392, 9, Kind::Int16), f(2808, 4, Kind::String), f(4933, 7, Kind::Uuid), f(2036, 10, Kind::Bool), f(3242, 10, Kind::Array), f(4867, 25, Kind::Int32), NO, NO, // 4285 ErrorCode Name TopicId IsInternal Partitions TopicAuthorizedOperations
-    NO, f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), f(2834, 10, Kind::Struct), NO, NO, // 4293 ThrottleTimeMs Topics NextCursor
-    NO, f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(2691, 11, Kind::Int32), f(3617, 6, Kind::String), f(4559, 20, Kind::Array), NO, NO, // 4299 GroupId MemberId MemberEpoch RackId SubscribedTopicNames
-    f(2702, 8, Kind::String), f(3617, 6, Kind::String), f(2691, 11, Kind::Int32), f(589, 8, Kind::String), f(562, 10, Kind::String), f(4559, 20, Kind::Array), f(368, 10, Kind::Struct), NO, NO, // 4307 MemberId RackId MemberEpoch ClientId ClientHost SubscribedTopicNames Assignment
-    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1651, 7, Kind::String), f(1681, 10, Kind::String), f(1641, 10, Kind::Int32), f(378, 15, Kind::Int32), f(404, 12, Kind::String), f(2734, 7, Kind::Array), f(425, 20, Kind::Int32), NO, NO, // 4316 ErrorCode ErrorMessage GroupId GroupState GroupEpoch AssignmentEpoch AssignorName Members AuthorizedOperations
-    NO, f(4763, 14, Kind::Int32), f(1700, 6, Kind::Array), NO, NO, // 4327 ThrottleTimeMs Groups
-    f(1562, 11, Kind::Int64), f(2270, 10, Kind::Int64), f(150, 16, Kind::Array), NO, NO, // 4332 FirstOffset LastOffset AcknowledgeTypes
-    f(3134, 14, Kind::Int32), f(3164, 17, Kind::Int32), f(166, 22, Kind::Array), NO, NO, // 4337 PartitionIndex PartitionMaxBytes AcknowledgementBatches
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, NO, // 4342 TopicId Partitions
-    NO, f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(4292, 17, Kind::Int32), f(2647, 9, Kind::Int32), f(2756, 8, Kind::Int32), f(2533, 8, Kind::Int32), f(4997, 6, Kind::Array), f(1573, 19, Kind::Array), NO, NO, // 4346 GroupId MemberId ShareSessionEpoch MaxWaitMs MinBytes MaxBytes Topics ForgottenTopicsData
-    f(3134, 14, Kind::Int32), f(166, 22, Kind::Array), NO, NO, // 4357 PartitionIndex AcknowledgementBatches
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, NO, // 4361 TopicId Partitions
-    NO, f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(4292, 17, Kind::Int32), f(2647, 9, Kind::Int32), f(2756, 8, Kind::Int32), f(2533, 8, Kind::Int32), f(2567, 10, Kind::Int32), f(487, 9, Kind::Int32), f(4997, 6, Kind::Array), f(1573, 19, Kind::Array), NO, NO, // 4365 GroupId MemberId ShareSessionEpoch MaxWaitMs MinBytes MaxBytes MaxRecords BatchSize Topics ForgottenTopicsData
-    NO, f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(4292, 17, Kind::Int32), f(2647, 9, Kind::Int32), f(2756, 8, Kind::Int32), f(2533, 8, Kind::Int32), f(2567, 10, Kind::Int32), f(487, 9, Kind::Int32), f(4276, 16, Kind::Int8), f(2070, 10, Kind::Bool), f(4997, 6, Kind::Array), f(1573, 19, Kind::Array), NO, NO, // 4378 GroupId MemberId ShareSessionEpoch MaxWaitMs MinBytes MaxBytes MaxRecords BatchSize ShareAcquireMode IsRenewAck Topics ForgottenTopicsData
-    f(1562, 11, Kind::Int64), f(2270, 10, Kind::Int64), f(1159, 13, Kind::Int16), NO, NO, // 4393 FirstOffset LastOffset DeliveryCount
-    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(107, 20, Kind::Int16), f(127, 23, Kind::String), f(1006, 13, Kind::Struct), f(3667, 7, Kind::Records), f(196, 15, Kind::Array), NO, NO, // 4398 PartitionIndex ErrorCode ErrorMessage AcknowledgeErrorCode AcknowledgeErrorMessage CurrentLeader Records AcquiredRecords
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, NO, // 4408 TopicId Partitions
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4081, 9, Kind::Array), f(2844, 13, Kind::Array), NO, NO, // 4412 ThrottleTimeMs ErrorCode ErrorMessage Responses NodeEndpoints
-    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(107, 20, Kind::Int16), f(127, 23, Kind::String), f(1006, 13, Kind::Struct), f(3667, 7, Kind::Records), f(196, 15, Kind::Array), NO, NO, // 4420 PartitionIndex ErrorCode ErrorMessage AcknowledgeErrorCode AcknowledgeErrorMessage CurrentLeader Records AcquiredRecords
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, NO, // 4430 TopicId Partitions
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(211, 24, Kind::Int32), f(4081, 9, Kind::Array), f(2844, 13, Kind::Array), NO, NO, // 4434 ThrottleTimeMs ErrorCode ErrorMessage AcquisitionLockTimeoutMs Responses NodeEndpoints
-    NO, f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(4292, 17, Kind::Int32), f(4997, 6, Kind::Array), NO, NO, // 4443 GroupId MemberId ShareSessionEpoch Topics
-    NO, f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(4292, 17, Kind::Int32), f(2070, 10, Kind::Bool), f(4997, 6, Kind::Array), NO, NO, // 4450 GroupId MemberId ShareSessionEpoch IsRenewAck Topics
-    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1006, 13, Kind::Struct), NO, NO, // 4458 PartitionIndex ErrorCode ErrorMessage CurrentLeader
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, NO, // 4464 TopicId Partitions
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4081, 9, Kind::Array), f(2844, 13, Kind::Array), NO, NO, // 4468 ThrottleTimeMs ErrorCode ErrorMessage Responses NodeEndpoints
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(211, 24, Kind::Int32), f(4081, 9, Kind::Array), f(2844, 13, Kind::Array), NO, NO, // 4476 ThrottleTimeMs ErrorCode ErrorMessage AcquisitionLockTimeoutMs Responses NodeEndpoints
-    NO, f(689, 9, Kind::String), f(4777, 9, Kind::Int32), f(5582, 7, Kind::Int32), f(5566, 16, Kind::Uuid), f(2403, 9, Kind::Array), NO, NO, // 4485 ClusterId TimeoutMs VoterId VoterDirectoryId Listeners
-    NO, f(689, 9, Kind::String), f(4777, 9, Kind::Int32), f(5582, 7, Kind::Int32), f(5566, 16, Kind::Uuid), f(2403, 9, Kind::Array), f(91, 16, Kind::Bool), NO, NO, // 4493 ClusterId TimeoutMs VoterId VoterDirectoryId Listeners AckWhenCommitted
-    NO, f(689, 9, Kind::String), f(5582, 7, Kind::Int32), f(5566, 16, Kind::Uuid), NO, NO, // 4502 ClusterId VoterId VoterDirectoryId
-    f(2764, 19, Kind::Int16), f(2577, 19, Kind::Int16), NO, NO, // 4508 MinSupportedVersion MaxSupportedVersion
-    NO, f(689, 9, Kind::String), f(1019, 18, Kind::Int32), f(5582, 7, Kind::Int32), f(5566, 16, Kind::Uuid), f(2403, 9, Kind::Array), f(2156, 19, Kind::Struct), NO, NO, // 4512 ClusterId CurrentLeaderEpoch VoterId VoterDirectoryId Listeners KRaftVersionFeature
-    f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(1753, 4, Kind::String), f(3322, 4, Kind::Int32), NO, NO, // 4521 LeaderId LeaderEpoch Host Port
-    f(1006, 13, Kind::Struct), NO, // 4527 CurrentLeader
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), NO, NO, // 4529 ThrottleTimeMs ErrorCode
-    f(3054, 9, Kind::Int32), f(4485, 10, Kind::Int32), f(4442, 11, Kind::Int64), NO, NO, // 4534 Partition StateEpoch StartOffset
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, NO, // 4539 TopicId Partitions
-    NO, f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, NO, // 4543 GroupId Topics
-    f(3054, 9, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, NO, // 4548 Partition ErrorCode ErrorMessage
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, NO, // 4553 TopicId Partitions
-    NO, f(4090, 7, Kind::Array), NO, NO, // 4557 Results
-    f(3054, 9, Kind::Int32), f(2357, 11, Kind::Int32), NO, NO, // 4561 Partition LeaderEpoch
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, NO, // 4565 TopicId Partitions
-    NO, f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, NO, // 4569 GroupId Topics
-    f(1562, 11, Kind::Int64), f(2270, 10, Kind::Int64), f(1172, 13, Kind::Int8), f(1159, 13, Kind::Int16), NO, NO, // 4574 FirstOffset LastOffset DeliveryState DeliveryCount
-    f(3054, 9, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4485, 10, Kind::Int32), f(4442, 11, Kind::Int64), f(4453, 12, Kind::Array), NO, NO, // 4580 Partition ErrorCode ErrorMessage StateEpoch StartOffset StateBatches
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, NO, // 4588 TopicId Partitions
-    NO, f(4090, 7, Kind::Array), NO, NO, // 4592 Results
-    f(3054, 9, Kind::Int32), f(4485, 10, Kind::Int32), f(2357, 11, Kind::Int32), f(4442, 11, Kind::Int64), f(4453, 12, Kind::Array), NO, NO, // 4596 Partition StateEpoch LeaderEpoch StartOffset StateBatches
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, NO, // 4603 TopicId Partitions
-    NO, f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, NO, // 4607 GroupId Topics
-    f(3054, 9, Kind::Int32), f(4485, 10, Kind::Int32), f(2357, 11, Kind::Int32), f(4442, 11, Kind::Int64), f(1138, 21, Kind::Int32), f(4453, 12, Kind::Array), NO, NO, // 4612 Partition StateEpoch LeaderEpoch StartOffset DeliveryCompleteCount StateBatches
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, NO, // 4620 TopicId Partitions
-    NO, f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, NO, // 4624 GroupId Topics
-    f(3054, 9, Kind::Int32), NO, NO, // 4629 Partition
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, NO, // 4632 TopicId Partitions
-    NO, f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, NO, // 4636 GroupId Topics
-    f(3054, 9, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4485, 10, Kind::Int32), f(2357, 11, Kind::Int32), f(4442, 11, Kind::Int64), NO, NO, // 4641 Partition ErrorCode ErrorMessage StateEpoch LeaderEpoch StartOffset
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, NO, // 4649 TopicId Partitions
-    NO, f(4090, 7, Kind::Array), NO, NO, // 4653 Results
-    f(3054, 9, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4485, 10, Kind::Int32), f(2357, 11, Kind::Int32), f(4442, 11, Kind::Int64), f(1138, 21, Kind::Int32), NO, NO, // 4657 Partition ErrorCode ErrorMessage StateEpoch LeaderEpoch StartOffset DeliveryCompleteCount
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, NO, // 4666 TopicId Partitions
-    NO, f(4090, 7, Kind::Array), NO, NO, // 4670 Results
-    f(2190, 3, Kind::String), f(5534, 5, Kind::String), NO, NO, // 4674 Key Value
-    f(2808, 4, Kind::String), f(3242, 10, Kind::Int32), f(3873, 17, Kind::Int16), f(4912, 12, Kind::Array), NO, NO, // 4678 Name Partitions ReplicationFactor TopicConfigs
-    f(0, 0, Kind::Int16), NO, // 4684 
-    f(4401, 12, Kind::Array), f(4385, 16, Kind::Array), f(3757, 23, Kind::Array), NO, NO, // 4686 SourceTopics SourceTopicRegex RepartitionSourceTopics
-    f(4626, 13, Kind::String), f(4401, 12, Kind::Array), f(4385, 16, Kind::Array), f(4465, 20, Kind::Array), f(3736, 21, Kind::Array), f(3757, 23, Kind::Array), f(945, 17, Kind::Array), NO, NO, // 4691 SubtopologyId SourceTopics SourceTopicRegex StateChangelogTopics RepartitionSinkTopics RepartitionSourceTopics CopartitionGroups
-    f(1387, 5, Kind::Int32), f(4613, 13, Kind::Array), NO, NO, // 4700 Epoch Subtopologies
-    f(4626, 13, Kind::String), f(3242, 10, Kind::Array), NO, NO, // 4704 SubtopologyId Partitions
-    f(1753, 4, Kind::String), f(3322, 4, Kind::Uint16), NO, NO, // 4708 Host Port
-    f(2190, 3, Kind::String), f(5534, 5, Kind::String), NO, NO, // 4712 Key Value
-    f(4626, 13, Kind::String), f(3054, 9, Kind::Int32), f(2927, 6, Kind::Int64), NO, NO, // 4716 SubtopologyId Partition Offset
-    NO, f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(2691, 11, Kind::Int32), f(1309, 24, Kind::Int32), f(1969, 10, Kind::String), f(3617, 6, Kind::String), f(3637, 18, Kind::Int32), f(5003, 8, Kind::Struct), f(266, 11, Kind::Array), f(4430, 12, Kind::Array), f(5610, 11, Kind::Array), f(3468, 9, Kind::String), f(5409, 12, Kind::Struct), f(652, 10, Kind::Array), f(4724, 11, Kind::Array), f(4690, 14, Kind::Array), f(4323, 19, Kind::Bool), NO, NO, // 4721 GroupId MemberId MemberEpoch EndpointInformationEpoch InstanceId RackId RebalanceTimeoutMs Topology ActiveTasks StandbyTasks WarmupTasks ProcessId UserEndpoint ClientTags TaskOffsets TaskEndOffsets ShutdownApplication
-    f(4525, 10, Kind::Int8), f(4535, 12, Kind::String), NO, NO, // 4741 StatusCode StatusDetail
-    f(5409, 12, Kind::Struct), f(235, 16, Kind::Array), f(4413, 17, Kind::Array), NO, NO, // 4745 UserEndpoint ActivePartitions StandbyPartitions
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(2702, 8, Kind::String), f(2691, 11, Kind::Int32), f(1717, 19, Kind::Int32), f(40, 27, Kind::Int32), f(4704, 20, Kind::Int32), f(4519, 6, Kind::Array), f(266, 11, Kind::Array), f(4430, 12, Kind::Array), f(5610, 11, Kind::Array), f(1309, 24, Kind::Int32), f(3252, 24, Kind::Array), NO, NO, // 4750 ThrottleTimeMs ErrorCode ErrorMessage MemberId MemberEpoch HeartbeatIntervalMs AcceptableRecoveryLagLegacy TaskOffsetIntervalMs Status ActiveTasks StandbyTasks WarmupTasks EndpointInformationEpoch PartitionsByUserEndpoint
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(2702, 8, Kind::String), f(2691, 11, Kind::Int32), f(1717, 19, Kind::Int32), f(4704, 20, Kind::Int32), f(19, 21, Kind::Int64), f(4519, 6, Kind::Array), f(266, 11, Kind::Array), f(4430, 12, Kind::Array), f(5610, 11, Kind::Array), f(5030, 27, Kind::Bool), f(1309, 24, Kind::Int32), f(3252, 24, Kind::Array), NO, NO, // 4767 ThrottleTimeMs ErrorCode ErrorMessage MemberId MemberEpoch HeartbeatIntervalMs TaskOffsetIntervalMs AcceptableRecoveryLag Status ActiveTasks StandbyTasks WarmupTasks TopologyDescriptionRequired EndpointInformationEpoch PartitionsByUserEndpoint
-    NO, f(1658, 8, Kind::Array), f(1790, 27, Kind::Bool), f(1938, 26, Kind::Bool), NO, NO, // 4785 GroupIds IncludeAuthorizedOperations IncludeTopologyDescription
-    f(4626, 13, Kind::String), f(4401, 12, Kind::Array), f(3736, 21, Kind::Array), f(4465, 20, Kind::Array), f(3757, 23, Kind::Array), NO, NO, // 4791 SubtopologyId SourceTopics RepartitionSinkTopics StateChangelogTopics RepartitionSourceTopics
-    f(1387, 5, Kind::Int32), f(4613, 13, Kind::Array), NO, NO, // 4798 Epoch Subtopologies
-    f(266, 11, Kind::Array), f(4430, 12, Kind::Array), f(5610, 11, Kind::Array), NO, NO, // 4802 ActiveTasks StandbyTasks WarmupTasks
-    f(2702, 8, Kind::String), f(2691, 11, Kind::Int32), f(1969, 10, Kind::String), f(3617, 6, Kind::String), f(589, 8, Kind::String), f(562, 10, Kind::String), f(5082, 13, Kind::Int32), f(3468, 9, Kind::String), f(5409, 12, Kind::Struct), f(652, 10, Kind::Array), f(4724, 11, Kind::Array), f(4690, 14, Kind::Array), f(368, 10, Kind::Struct), f(4674, 16, Kind::Struct), f(1989, 9, Kind::Bool), NO, NO, // 4807 MemberId MemberEpoch InstanceId RackId ClientId ClientHost TopologyEpoch ProcessId UserEndpoint ClientTags TaskOffsets TaskEndOffsets Assignment TargetAssignment IsClassic
-    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1651, 7, Kind::String), f(1681, 10, Kind::String), f(1641, 10, Kind::Int32), f(378, 15, Kind::Int32), f(5003, 8, Kind::Struct), f(2734, 7, Kind::Array), f(425, 20, Kind::Int32), NO, NO, // 4824 ErrorCode ErrorMessage GroupId GroupState GroupEpoch AssignmentEpoch Topology Members AuthorizedOperations
-    NO, f(4763, 14, Kind::Int32), f(1700, 6, Kind::Array), NO, NO, // 4835 ThrottleTimeMs Groups
-    f(2808, 4, Kind::String), f(2863, 8, Kind::Int8), f(4401, 12, Kind::Array), f(4342, 9, Kind::String), f(4547, 6, Kind::Array), f(4639, 10, Kind::Array), NO, NO, // 4840 Name NodeType SourceTopics SinkTopic Stores Successors
-    f(4626, 13, Kind::String), f(2871, 5, Kind::Array), NO, NO, // 4848 SubtopologyId Nodes
-    f(4379, 6, Kind::Struct), f(3477, 9, Kind::Struct), NO, NO, // 4852 Source Processor
-    f(4613, 13, Kind::Array), f(1629, 12, Kind::Array), NO, NO, // 4856 Subtopologies GlobalStores
-    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1651, 7, Kind::String), f(1681, 10, Kind::String), f(1641, 10, Kind::Int32), f(378, 15, Kind::Int32), f(5003, 8, Kind::Struct), f(2734, 7, Kind::Array), f(425, 20, Kind::Int32), f(5011, 19, Kind::Struct), f(5057, 25, Kind::Int8), f(404, 12, Kind::String), NO, NO, // 4860 ErrorCode ErrorMessage GroupId GroupState GroupEpoch AssignmentEpoch Topology Members AuthorizedOperations TopologyDescription TopologyDescriptionStatus AssignorName
-    NO, f(4763, 14, Kind::Int32), f(1700, 6, Kind::Array), NO, NO, // 4874 ThrottleTimeMs Groups
-    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, NO, // 4879 TopicName Partitions
-    f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, NO, // 4883 GroupId Topics
-    NO, f(1700, 6, Kind::Array), NO, NO, // 4887 Groups
-    f(3134, 14, Kind::Int32), f(4442, 11, Kind::Int64), f(2357, 11, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, NO, // 4891 PartitionIndex StartOffset LeaderEpoch ErrorCode ErrorMessage
-    f(4940, 9, Kind::String), f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, NO, // 4898 TopicName TopicId Partitions
-    f(1651, 7, Kind::String), f(4997, 6, Kind::Array), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, NO, // 4903 GroupId Topics ErrorCode ErrorMessage
-    NO, f(4763, 14, Kind::Int32), f(1700, 6, Kind::Array), NO, NO, // 4909 ThrottleTimeMs Groups
-    f(3134, 14, Kind::Int32), f(4442, 11, Kind::Int64), f(2357, 11, Kind::Int32), f(2200, 3, Kind::Int64), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, NO, // 4914 PartitionIndex StartOffset LeaderEpoch Lag ErrorCode ErrorMessage
-    f(4940, 9, Kind::String), f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, NO, // 4922 TopicName TopicId Partitions
-    f(1651, 7, Kind::String), f(4997, 6, Kind::Array), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, NO, // 4927 GroupId Topics ErrorCode ErrorMessage
-    NO, f(4763, 14, Kind::Int32), f(1700, 6, Kind::Array), NO, NO, // 4933 ThrottleTimeMs Groups
-    f(3134, 14, Kind::Int32), f(4442, 11, Kind::Int64), NO, NO, // 4938 PartitionIndex StartOffset
-    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, NO, // 4942 TopicName Partitions
-    NO, f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, NO, // 4946 GroupId Topics
-    f(4940, 9, Kind::String), f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, NO, // 4951 TopicName TopicId Partitions
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4081, 9, Kind::Array), NO, NO, // 4956 ThrottleTimeMs ErrorCode ErrorMessage Responses
-    f(4940, 9, Kind::String), NO, NO, // 4963 TopicName
-    NO, f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, NO, // 4966 GroupId Topics
-    f(4940, 9, Kind::String), f(4933, 7, Kind::Uuid), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, NO, // 4971 TopicName TopicId ErrorCode ErrorMessage
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4081, 9, Kind::Array), NO, NO, // 4977 ThrottleTimeMs ErrorCode ErrorMessage Responses
-    NO, f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(5082, 13, Kind::Int32), f(5011, 19, Kind::Struct), NO, NO, // 4984 GroupId MemberId TopologyEpoch TopologyDescription
-    NO, f(890, 12, Kind::Int32), NO, NO, // 4991 ControllerId
+    f(4997, 6, Kind::Array), f(291, 22, Kind::Bool), NO, // 550 Topics AllowAutoTopicCreation
+    f(4997, 6, Kind::Array), f(291, 22, Kind::Bool), f(1817, 34, Kind::Bool), f(1906, 32, Kind::Bool), NO, // 553 Topics AllowAutoTopicCreation IncludeClusterAuthorizedOperations IncludeTopicAuthorizedOperations
+    f(2808, 4, Kind::String), NO, // 558 Name
+    NO, f(4997, 6, Kind::Array), f(291, 22, Kind::Bool), f(1817, 34, Kind::Bool), f(1906, 32, Kind::Bool), NO, // 560 Topics AllowAutoTopicCreation IncludeClusterAuthorizedOperations IncludeTopicAuthorizedOperations
+    f(4933, 7, Kind::Uuid), f(2808, 4, Kind::String), NO, // 566 TopicId Name
+    NO, f(4997, 6, Kind::Array), f(291, 22, Kind::Bool), f(1817, 34, Kind::Bool), f(1906, 32, Kind::Bool), NO, // 569 Topics AllowAutoTopicCreation IncludeClusterAuthorizedOperations IncludeTopicAuthorizedOperations
+    NO, f(4997, 6, Kind::Array), f(291, 22, Kind::Bool), f(1906, 32, Kind::Bool), NO, // 575 Topics AllowAutoTopicCreation IncludeTopicAuthorizedOperations
+    f(2857, 6, Kind::Int32), f(1753, 4, Kind::String), f(3322, 4, Kind::Int32), NO, // 580 NodeId Host Port
+    f(1392, 9, Kind::Int16), f(3134, 14, Kind::Int32), f(2368, 8, Kind::Int32), f(3841, 12, Kind::Array), f(2108, 8, Kind::Array), NO, // 584 ErrorCode PartitionIndex LeaderId ReplicaNodes IsrNodes
+    f(1392, 9, Kind::Int16), f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 590 ErrorCode Name Partitions
+    f(524, 7, Kind::Array), f(4997, 6, Kind::Array), NO, // 594 Brokers Topics
+    f(2857, 6, Kind::Int32), f(1753, 4, Kind::String), f(3322, 4, Kind::Int32), f(3613, 4, Kind::String), NO, // 597 NodeId Host Port Rack
+    f(1392, 9, Kind::Int16), f(2808, 4, Kind::String), f(2036, 10, Kind::Bool), f(3242, 10, Kind::Array), NO, // 602 ErrorCode Name IsInternal Partitions
+    f(524, 7, Kind::Array), f(890, 12, Kind::Int32), f(4997, 6, Kind::Array), NO, // 607 Brokers ControllerId Topics
+    f(524, 7, Kind::Array), f(689, 9, Kind::String), f(890, 12, Kind::Int32), f(4997, 6, Kind::Array), NO, // 611 Brokers ClusterId ControllerId Topics
+    f(4763, 14, Kind::Int32), f(524, 7, Kind::Array), f(689, 9, Kind::String), f(890, 12, Kind::Int32), f(4997, 6, Kind::Array), NO, // 616 ThrottleTimeMs Brokers ClusterId ControllerId Topics
+    f(1392, 9, Kind::Int16), f(3134, 14, Kind::Int32), f(2368, 8, Kind::Int32), f(3841, 12, Kind::Array), f(2108, 8, Kind::Array), f(2912, 15, Kind::Array), NO, // 622 ErrorCode PartitionIndex LeaderId ReplicaNodes IsrNodes OfflineReplicas
+    f(1392, 9, Kind::Int16), f(2808, 4, Kind::String), f(2036, 10, Kind::Bool), f(3242, 10, Kind::Array), NO, // 629 ErrorCode Name IsInternal Partitions
+    f(4763, 14, Kind::Int32), f(524, 7, Kind::Array), f(689, 9, Kind::String), f(890, 12, Kind::Int32), f(4997, 6, Kind::Array), NO, // 634 ThrottleTimeMs Brokers ClusterId ControllerId Topics
+    f(1392, 9, Kind::Int16), f(3134, 14, Kind::Int32), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(3841, 12, Kind::Array), f(2108, 8, Kind::Array), f(2912, 15, Kind::Array), NO, // 640 ErrorCode PartitionIndex LeaderId LeaderEpoch ReplicaNodes IsrNodes OfflineReplicas
+    f(1392, 9, Kind::Int16), f(2808, 4, Kind::String), f(2036, 10, Kind::Bool), f(3242, 10, Kind::Array), NO, // 648 ErrorCode Name IsInternal Partitions
+    f(4763, 14, Kind::Int32), f(524, 7, Kind::Array), f(689, 9, Kind::String), f(890, 12, Kind::Int32), f(4997, 6, Kind::Array), NO, // 653 ThrottleTimeMs Brokers ClusterId ControllerId Topics
+    f(1392, 9, Kind::Int16), f(2808, 4, Kind::String), f(2036, 10, Kind::Bool), f(3242, 10, Kind::Array), f(4867, 25, Kind::Int32), NO, // 659 ErrorCode Name IsInternal Partitions TopicAuthorizedOperations
+    f(4763, 14, Kind::Int32), f(524, 7, Kind::Array), f(689, 9, Kind::String), f(890, 12, Kind::Int32), f(4997, 6, Kind::Array), f(662, 27, Kind::Int32), NO, // 665 ThrottleTimeMs Brokers ClusterId ControllerId Topics ClusterAuthorizedOperations
+    f(1392, 9, Kind::Int16), f(3134, 14, Kind::Int32), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(3841, 12, Kind::Array), f(2108, 8, Kind::Array), f(2912, 15, Kind::Array), NO, // 672 ErrorCode PartitionIndex LeaderId LeaderEpoch ReplicaNodes IsrNodes OfflineReplicas
+    f(1392, 9, Kind::Int16), f(2808, 4, Kind::String), f(2036, 10, Kind::Bool), f(3242, 10, Kind::Array), f(4867, 25, Kind::Int32), NO, // 680 ErrorCode Name IsInternal Partitions TopicAuthorizedOperations
+    NO, f(4763, 14, Kind::Int32), f(524, 7, Kind::Array), f(689, 9, Kind::String), f(890, 12, Kind::Int32), f(4997, 6, Kind::Array), f(662, 27, Kind::Int32), NO, // 686 ThrottleTimeMs Brokers ClusterId ControllerId Topics ClusterAuthorizedOperations
+    f(1392, 9, Kind::Int16), f(2808, 4, Kind::String), f(4933, 7, Kind::Uuid), f(2036, 10, Kind::Bool), f(3242, 10, Kind::Array), f(4867, 25, Kind::Int32), NO, // 694 ErrorCode Name TopicId IsInternal Partitions TopicAuthorizedOperations
+    NO, f(4763, 14, Kind::Int32), f(524, 7, Kind::Array), f(689, 9, Kind::String), f(890, 12, Kind::Int32), f(4997, 6, Kind::Array), f(662, 27, Kind::Int32), NO, // 701 ThrottleTimeMs Brokers ClusterId ControllerId Topics ClusterAuthorizedOperations
+    NO, f(4763, 14, Kind::Int32), f(524, 7, Kind::Array), f(689, 9, Kind::String), f(890, 12, Kind::Int32), f(4997, 6, Kind::Array), NO, // 709 ThrottleTimeMs Brokers ClusterId ControllerId Topics
+    f(1392, 9, Kind::Int16), f(2808, 4, Kind::String), f(4933, 7, Kind::Uuid), f(2036, 10, Kind::Bool), f(3242, 10, Kind::Array), f(4867, 25, Kind::Int32), NO, // 716 ErrorCode Name TopicId IsInternal Partitions TopicAuthorizedOperations
+    NO, f(4763, 14, Kind::Int32), f(524, 7, Kind::Array), f(689, 9, Kind::String), f(890, 12, Kind::Int32), f(4997, 6, Kind::Array), NO, // 723 ThrottleTimeMs Brokers ClusterId ControllerId Topics
+    NO, f(4763, 14, Kind::Int32), f(524, 7, Kind::Array), f(689, 9, Kind::String), f(890, 12, Kind::Int32), f(4997, 6, Kind::Array), f(1392, 9, Kind::Int16), NO, // 730 ThrottleTimeMs Brokers ClusterId ControllerId Topics ErrorCode
+    f(4940, 9, Kind::String), f(3134, 14, Kind::Int32), f(875, 15, Kind::Int32), f(2336, 6, Kind::Int32), f(2357, 11, Kind::Int32), f(2105, 3, Kind::Array), f(3076, 14, Kind::Int32), f(3865, 8, Kind::Array), NO, // 738 TopicName PartitionIndex ControllerEpoch Leader LeaderEpoch Isr PartitionEpoch Replicas
+    f(507, 8, Kind::Int32), f(1767, 8, Kind::String), f(3322, 4, Kind::Int32), NO, // 747 BrokerId HostName Port
+    f(890, 12, Kind::Int32), f(875, 15, Kind::Int32), f(5311, 24, Kind::Array), f(2423, 11, Kind::Array), NO, // 751 ControllerId ControllerEpoch UngroupedPartitionStates LiveLeaders
+    f(4940, 9, Kind::String), f(3134, 14, Kind::Int32), f(875, 15, Kind::Int32), f(2336, 6, Kind::Int32), f(2357, 11, Kind::Int32), f(2105, 3, Kind::Array), f(3076, 14, Kind::Int32), f(3865, 8, Kind::Array), f(2065, 5, Kind::Bool), NO, // 756 TopicName PartitionIndex ControllerEpoch Leader LeaderEpoch Isr PartitionEpoch Replicas IsNew
+    f(890, 12, Kind::Int32), f(875, 15, Kind::Int32), f(5311, 24, Kind::Array), f(2423, 11, Kind::Array), NO, // 766 ControllerId ControllerEpoch UngroupedPartitionStates LiveLeaders
+    f(3134, 14, Kind::Int32), f(875, 15, Kind::Int32), f(2336, 6, Kind::Int32), f(2357, 11, Kind::Int32), f(2105, 3, Kind::Array), f(3076, 14, Kind::Int32), f(3865, 8, Kind::Array), f(2065, 5, Kind::Bool), NO, // 771 PartitionIndex ControllerEpoch Leader LeaderEpoch Isr PartitionEpoch Replicas IsNew
+    f(4940, 9, Kind::String), f(3227, 15, Kind::Array), NO, // 780 TopicName PartitionStates
+    f(890, 12, Kind::Int32), f(875, 15, Kind::Int32), f(496, 11, Kind::Int64), f(4986, 11, Kind::Array), f(2423, 11, Kind::Array), NO, // 783 ControllerId ControllerEpoch BrokerEpoch TopicStates LiveLeaders
+    f(3134, 14, Kind::Int32), f(875, 15, Kind::Int32), f(2336, 6, Kind::Int32), f(2357, 11, Kind::Int32), f(2105, 3, Kind::Array), f(3076, 14, Kind::Int32), f(3865, 8, Kind::Array), f(277, 14, Kind::Array), f(3699, 16, Kind::Array), f(2065, 5, Kind::Bool), NO, // 789 PartitionIndex ControllerEpoch Leader LeaderEpoch Isr PartitionEpoch Replicas AddingReplicas RemovingReplicas IsNew
+    f(4940, 9, Kind::String), f(3227, 15, Kind::Array), NO, // 800 TopicName PartitionStates
+    f(890, 12, Kind::Int32), f(875, 15, Kind::Int32), f(496, 11, Kind::Int64), f(4986, 11, Kind::Array), f(2423, 11, Kind::Array), NO, // 803 ControllerId ControllerEpoch BrokerEpoch TopicStates LiveLeaders
+    f(3134, 14, Kind::Int32), f(875, 15, Kind::Int32), f(2336, 6, Kind::Int32), f(2357, 11, Kind::Int32), f(2105, 3, Kind::Array), f(3076, 14, Kind::Int32), f(3865, 8, Kind::Array), f(277, 14, Kind::Array), f(3699, 16, Kind::Array), f(2065, 5, Kind::Bool), NO, // 809 PartitionIndex ControllerEpoch Leader LeaderEpoch Isr PartitionEpoch Replicas AddingReplicas RemovingReplicas IsNew
+    f(4940, 9, Kind::String), f(3227, 15, Kind::Array), NO, // 820 TopicName PartitionStates
+    f(507, 8, Kind::Int32), f(1767, 8, Kind::String), f(3322, 4, Kind::Int32), NO, // 823 BrokerId HostName Port
+    NO, f(890, 12, Kind::Int32), f(875, 15, Kind::Int32), f(496, 11, Kind::Int64), f(4986, 11, Kind::Array), f(2423, 11, Kind::Array), NO, // 827 ControllerId ControllerEpoch BrokerEpoch TopicStates LiveLeaders
+    f(4940, 9, Kind::String), f(4933, 7, Kind::Uuid), f(3227, 15, Kind::Array), NO, // 834 TopicName TopicId PartitionStates
+    NO, f(890, 12, Kind::Int32), f(875, 15, Kind::Int32), f(496, 11, Kind::Int64), f(5280, 4, Kind::Int8), f(4986, 11, Kind::Array), f(2423, 11, Kind::Array), NO, // 838 ControllerId ControllerEpoch BrokerEpoch Type TopicStates LiveLeaders
+    f(3134, 14, Kind::Int32), f(875, 15, Kind::Int32), f(2336, 6, Kind::Int32), f(2357, 11, Kind::Int32), f(2105, 3, Kind::Array), f(3076, 14, Kind::Int32), f(3865, 8, Kind::Array), f(277, 14, Kind::Array), f(3699, 16, Kind::Array), f(2065, 5, Kind::Bool), f(2376, 19, Kind::Int8), NO, // 846 PartitionIndex ControllerEpoch Leader LeaderEpoch Isr PartitionEpoch Replicas AddingReplicas RemovingReplicas IsNew LeaderRecoveryState
+    f(4940, 9, Kind::String), f(4933, 7, Kind::Uuid), f(3227, 15, Kind::Array), NO, // 858 TopicName TopicId PartitionStates
+    NO, f(890, 12, Kind::Int32), f(875, 15, Kind::Int32), f(496, 11, Kind::Int64), f(5280, 4, Kind::Int8), f(4986, 11, Kind::Array), f(2423, 11, Kind::Array), NO, // 862 ControllerId ControllerEpoch BrokerEpoch Type TopicStates LiveLeaders
+    NO, f(890, 12, Kind::Int32), f(5646, 17, Kind::Bool), f(875, 15, Kind::Int32), f(496, 11, Kind::Int64), f(5280, 4, Kind::Int8), f(4986, 11, Kind::Array), f(2423, 11, Kind::Array), NO, // 870 ControllerId isKRaftController ControllerEpoch BrokerEpoch Type TopicStates LiveLeaders
+    f(4940, 9, Kind::String), f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), NO, // 879 TopicName PartitionIndex ErrorCode
+    f(1392, 9, Kind::Int16), f(3108, 15, Kind::Array), NO, // 883 ErrorCode PartitionErrors
+    f(4940, 9, Kind::String), f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), NO, // 886 TopicName PartitionIndex ErrorCode
+    NO, f(1392, 9, Kind::Int16), f(3108, 15, Kind::Array), NO, // 890 ErrorCode PartitionErrors
+    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), NO, // 894 PartitionIndex ErrorCode
+    f(4933, 7, Kind::Uuid), f(3108, 15, Kind::Array), NO, // 897 TopicId PartitionErrors
+    NO, f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, // 900 ErrorCode Topics
+    f(4940, 9, Kind::String), f(3134, 14, Kind::Int32), NO, // 904 TopicName PartitionIndex
+    f(890, 12, Kind::Int32), f(875, 15, Kind::Int32), f(1113, 16, Kind::Bool), f(5335, 19, Kind::Array), NO, // 907 ControllerId ControllerEpoch DeletePartitions UngroupedPartitions
+    f(2808, 4, Kind::String), f(3148, 16, Kind::Array), NO, // 912 Name PartitionIndexes
+    f(890, 12, Kind::Int32), f(875, 15, Kind::Int32), f(496, 11, Kind::Int64), f(1113, 16, Kind::Bool), f(4997, 6, Kind::Array), NO, // 915 ControllerId ControllerEpoch BrokerEpoch DeletePartitions Topics
+    f(2808, 4, Kind::String), f(3148, 16, Kind::Array), NO, // 921 Name PartitionIndexes
+    NO, f(890, 12, Kind::Int32), f(875, 15, Kind::Int32), f(496, 11, Kind::Int64), f(1113, 16, Kind::Bool), f(4997, 6, Kind::Array), NO, // 924 ControllerId ControllerEpoch BrokerEpoch DeletePartitions Topics
+    f(3134, 14, Kind::Int32), f(2357, 11, Kind::Int32), f(1098, 15, Kind::Bool), NO, // 931 PartitionIndex LeaderEpoch DeletePartition
+    f(4940, 9, Kind::String), f(3227, 15, Kind::Array), NO, // 935 TopicName PartitionStates
+    NO, f(890, 12, Kind::Int32), f(875, 15, Kind::Int32), f(496, 11, Kind::Int64), f(4986, 11, Kind::Array), NO, // 938 ControllerId ControllerEpoch BrokerEpoch TopicStates
+    NO, f(890, 12, Kind::Int32), f(5646, 17, Kind::Bool), f(875, 15, Kind::Int32), f(496, 11, Kind::Int64), f(4986, 11, Kind::Array), NO, // 944 ControllerId isKRaftController ControllerEpoch BrokerEpoch TopicStates
+    f(4940, 9, Kind::String), f(3134, 14, Kind::Int32), f(875, 15, Kind::Int32), f(2336, 6, Kind::Int32), f(2357, 11, Kind::Int32), f(2105, 3, Kind::Array), f(5637, 9, Kind::Int32), f(3865, 8, Kind::Array), NO, // 951 TopicName PartitionIndex ControllerEpoch Leader LeaderEpoch Isr ZkVersion Replicas
+    f(1775, 2, Kind::Int32), f(5426, 6, Kind::String), f(5432, 6, Kind::Int32), NO, // 960 Id V0Host V0Port
+    f(890, 12, Kind::Int32), f(875, 15, Kind::Int32), f(5311, 24, Kind::Array), f(2412, 11, Kind::Array), NO, // 964 ControllerId ControllerEpoch UngroupedPartitionStates LiveBrokers
+    f(3322, 4, Kind::Int32), f(1753, 4, Kind::String), f(4192, 16, Kind::Int16), NO, // 969 Port Host SecurityProtocol
+    f(1775, 2, Kind::Int32), f(1345, 9, Kind::Array), NO, // 973 Id Endpoints
+    f(890, 12, Kind::Int32), f(875, 15, Kind::Int32), f(5311, 24, Kind::Array), f(2412, 11, Kind::Array), NO, // 976 ControllerId ControllerEpoch UngroupedPartitionStates LiveBrokers
+    f(1775, 2, Kind::Int32), f(1345, 9, Kind::Array), f(3613, 4, Kind::String), NO, // 981 Id Endpoints Rack
+    f(890, 12, Kind::Int32), f(875, 15, Kind::Int32), f(5311, 24, Kind::Array), f(2412, 11, Kind::Array), NO, // 985 ControllerId ControllerEpoch UngroupedPartitionStates LiveBrokers
+    f(3322, 4, Kind::Int32), f(1753, 4, Kind::String), f(2395, 8, Kind::String), f(4192, 16, Kind::Int16), NO, // 990 Port Host Listener SecurityProtocol
+    f(1775, 2, Kind::Int32), f(1345, 9, Kind::Array), f(3613, 4, Kind::String), NO, // 995 Id Endpoints Rack
+    f(890, 12, Kind::Int32), f(875, 15, Kind::Int32), f(5311, 24, Kind::Array), f(2412, 11, Kind::Array), NO, // 999 ControllerId ControllerEpoch UngroupedPartitionStates LiveBrokers
+    f(4940, 9, Kind::String), f(3134, 14, Kind::Int32), f(875, 15, Kind::Int32), f(2336, 6, Kind::Int32), f(2357, 11, Kind::Int32), f(2105, 3, Kind::Array), f(5637, 9, Kind::Int32), f(3865, 8, Kind::Array), f(2912, 15, Kind::Array), NO, // 1004 TopicName PartitionIndex ControllerEpoch Leader LeaderEpoch Isr ZkVersion Replicas OfflineReplicas
+    f(890, 12, Kind::Int32), f(875, 15, Kind::Int32), f(5311, 24, Kind::Array), f(2412, 11, Kind::Array), NO, // 1014 ControllerId ControllerEpoch UngroupedPartitionStates LiveBrokers
+    f(3134, 14, Kind::Int32), f(875, 15, Kind::Int32), f(2336, 6, Kind::Int32), f(2357, 11, Kind::Int32), f(2105, 3, Kind::Array), f(5637, 9, Kind::Int32), f(3865, 8, Kind::Array), f(2912, 15, Kind::Array), NO, // 1019 PartitionIndex ControllerEpoch Leader LeaderEpoch Isr ZkVersion Replicas OfflineReplicas
+    f(4940, 9, Kind::String), f(3227, 15, Kind::Array), NO, // 1028 TopicName PartitionStates
+    f(890, 12, Kind::Int32), f(875, 15, Kind::Int32), f(496, 11, Kind::Int64), f(4986, 11, Kind::Array), f(2412, 11, Kind::Array), NO, // 1031 ControllerId ControllerEpoch BrokerEpoch TopicStates LiveBrokers
+    f(3134, 14, Kind::Int32), f(875, 15, Kind::Int32), f(2336, 6, Kind::Int32), f(2357, 11, Kind::Int32), f(2105, 3, Kind::Array), f(5637, 9, Kind::Int32), f(3865, 8, Kind::Array), f(2912, 15, Kind::Array), NO, // 1037 PartitionIndex ControllerEpoch Leader LeaderEpoch Isr ZkVersion Replicas OfflineReplicas
+    f(4940, 9, Kind::String), f(3227, 15, Kind::Array), NO, // 1046 TopicName PartitionStates
+    f(3322, 4, Kind::Int32), f(1753, 4, Kind::String), f(2395, 8, Kind::String), f(4192, 16, Kind::Int16), NO, // 1049 Port Host Listener SecurityProtocol
+    f(1775, 2, Kind::Int32), f(1345, 9, Kind::Array), f(3613, 4, Kind::String), NO, // 1054 Id Endpoints Rack
+    NO, f(890, 12, Kind::Int32), f(875, 15, Kind::Int32), f(496, 11, Kind::Int64), f(4986, 11, Kind::Array), f(2412, 11, Kind::Array), NO, // 1058 ControllerId ControllerEpoch BrokerEpoch TopicStates LiveBrokers
+    f(4940, 9, Kind::String), f(4933, 7, Kind::Uuid), f(3227, 15, Kind::Array), NO, // 1065 TopicName TopicId PartitionStates
+    NO, f(890, 12, Kind::Int32), f(875, 15, Kind::Int32), f(496, 11, Kind::Int64), f(4986, 11, Kind::Array), f(2412, 11, Kind::Array), NO, // 1069 ControllerId ControllerEpoch BrokerEpoch TopicStates LiveBrokers
+    f(5280, 4, Kind::Int8), NO, // 1076 Type
+    NO, f(890, 12, Kind::Int32), f(5646, 17, Kind::Bool), f(875, 15, Kind::Int32), f(496, 11, Kind::Int64), f(4986, 11, Kind::Array), f(2412, 11, Kind::Array), NO, // 1078 ControllerId isKRaftController ControllerEpoch BrokerEpoch TopicStates LiveBrokers
+    f(1392, 9, Kind::Int16), NO, // 1086 ErrorCode
+    NO, f(1392, 9, Kind::Int16), NO, // 1088 ErrorCode
+    f(507, 8, Kind::Int32), NO, // 1091 BrokerId
+    f(507, 8, Kind::Int32), f(496, 11, Kind::Int64), NO, // 1093 BrokerId BrokerEpoch
+    NO, f(507, 8, Kind::Int32), f(496, 11, Kind::Int64), NO, // 1096 BrokerId BrokerEpoch
+    f(1392, 9, Kind::Int16), f(3674, 19, Kind::Array), NO, // 1100 ErrorCode RemainingPartitions
+    f(4940, 9, Kind::String), f(3134, 14, Kind::Int32), NO, // 1103 TopicName PartitionIndex
+    NO, f(1392, 9, Kind::Int16), f(3674, 19, Kind::Array), NO, // 1106 ErrorCode RemainingPartitions
+    f(3134, 14, Kind::Int32), f(759, 15, Kind::Int64), f(742, 17, Kind::String), NO, // 1110 PartitionIndex CommittedOffset CommittedMetadata
+    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 1114 Name Partitions
+    f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, // 1117 GroupId Topics
+    f(3134, 14, Kind::Int32), f(759, 15, Kind::Int64), f(698, 15, Kind::Int64), f(742, 17, Kind::String), NO, // 1120 PartitionIndex CommittedOffset CommitTimestamp CommittedMetadata
+    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 1125 Name Partitions
+    f(1651, 7, Kind::String), f(1604, 25, Kind::Int32), f(2702, 8, Kind::String), f(4997, 6, Kind::Array), NO, // 1128 GroupId GenerationIdOrMemberEpoch MemberId Topics
+    f(1651, 7, Kind::String), f(1604, 25, Kind::Int32), f(2702, 8, Kind::String), f(4159, 15, Kind::Int64), f(4997, 6, Kind::Array), NO, // 1133 GroupId GenerationIdOrMemberEpoch MemberId RetentionTimeMs Topics
+    f(1651, 7, Kind::String), f(1604, 25, Kind::Int32), f(2702, 8, Kind::String), f(4997, 6, Kind::Array), NO, // 1139 GroupId GenerationIdOrMemberEpoch MemberId Topics
+    f(3134, 14, Kind::Int32), f(759, 15, Kind::Int64), f(722, 20, Kind::Int32), f(742, 17, Kind::String), NO, // 1144 PartitionIndex CommittedOffset CommittedLeaderEpoch CommittedMetadata
+    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 1149 Name Partitions
+    f(1651, 7, Kind::String), f(1604, 25, Kind::Int32), f(2702, 8, Kind::String), f(4997, 6, Kind::Array), NO, // 1152 GroupId GenerationIdOrMemberEpoch MemberId Topics
+    f(1651, 7, Kind::String), f(1604, 25, Kind::Int32), f(2702, 8, Kind::String), f(1666, 15, Kind::String), f(4997, 6, Kind::Array), NO, // 1157 GroupId GenerationIdOrMemberEpoch MemberId GroupInstanceId Topics
+    f(3134, 14, Kind::Int32), f(759, 15, Kind::Int64), f(722, 20, Kind::Int32), f(742, 17, Kind::String), NO, // 1163 PartitionIndex CommittedOffset CommittedLeaderEpoch CommittedMetadata
+    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 1168 Name Partitions
+    NO, f(1651, 7, Kind::String), f(1604, 25, Kind::Int32), f(2702, 8, Kind::String), f(1666, 15, Kind::String), f(4997, 6, Kind::Array), NO, // 1171 GroupId GenerationIdOrMemberEpoch MemberId GroupInstanceId Topics
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 1178 TopicId Partitions
+    NO, f(1651, 7, Kind::String), f(1604, 25, Kind::Int32), f(2702, 8, Kind::String), f(1666, 15, Kind::String), f(4997, 6, Kind::Array), NO, // 1181 GroupId GenerationIdOrMemberEpoch MemberId GroupInstanceId Topics
+    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), NO, // 1188 PartitionIndex ErrorCode
+    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 1191 Name Partitions
+    f(4997, 6, Kind::Array), NO, // 1194 Topics
+    f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), NO, // 1196 ThrottleTimeMs Topics
+    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 1199 Name Partitions
+    NO, f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), NO, // 1202 ThrottleTimeMs Topics
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 1206 TopicId Partitions
+    NO, f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), NO, // 1209 ThrottleTimeMs Topics
+    f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, // 1213 GroupId Topics
+    f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, // 1216 GroupId Topics
+    NO, f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, // 1219 GroupId Topics
+    NO, f(1651, 7, Kind::String), f(4997, 6, Kind::Array), f(3933, 13, Kind::Bool), NO, // 1223 GroupId Topics RequireStable
+    f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, // 1228 GroupId Topics
+    NO, f(1700, 6, Kind::Array), f(3933, 13, Kind::Bool), NO, // 1231 Groups RequireStable
+    f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(2691, 11, Kind::Int32), f(4997, 6, Kind::Array), NO, // 1235 GroupId MemberId MemberEpoch Topics
+    NO, f(1700, 6, Kind::Array), f(3933, 13, Kind::Bool), NO, // 1240 Groups RequireStable
+    f(4933, 7, Kind::Uuid), f(3148, 16, Kind::Array), NO, // 1244 TopicId PartitionIndexes
+    f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(2691, 11, Kind::Int32), f(4997, 6, Kind::Array), NO, // 1247 GroupId MemberId MemberEpoch Topics
+    NO, f(1700, 6, Kind::Array), f(3933, 13, Kind::Bool), NO, // 1252 Groups RequireStable
+    f(3134, 14, Kind::Int32), f(759, 15, Kind::Int64), f(2741, 8, Kind::String), f(1392, 9, Kind::Int16), NO, // 1256 PartitionIndex CommittedOffset Metadata ErrorCode
+    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 1261 Name Partitions
+    f(4997, 6, Kind::Array), NO, // 1264 Topics
+    f(4997, 6, Kind::Array), f(1392, 9, Kind::Int16), NO, // 1266 Topics ErrorCode
+    f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), f(1392, 9, Kind::Int16), NO, // 1269 ThrottleTimeMs Topics ErrorCode
+    f(3134, 14, Kind::Int32), f(759, 15, Kind::Int64), f(722, 20, Kind::Int32), f(2741, 8, Kind::String), f(1392, 9, Kind::Int16), NO, // 1273 PartitionIndex CommittedOffset CommittedLeaderEpoch Metadata ErrorCode
+    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 1279 Name Partitions
+    f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), f(1392, 9, Kind::Int16), NO, // 1282 ThrottleTimeMs Topics ErrorCode
+    f(3134, 14, Kind::Int32), f(759, 15, Kind::Int64), f(722, 20, Kind::Int32), f(2741, 8, Kind::String), f(1392, 9, Kind::Int16), NO, // 1286 PartitionIndex CommittedOffset CommittedLeaderEpoch Metadata ErrorCode
+    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 1292 Name Partitions
+    NO, f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), f(1392, 9, Kind::Int16), NO, // 1295 ThrottleTimeMs Topics ErrorCode
+    f(1651, 7, Kind::String), f(4997, 6, Kind::Array), f(1392, 9, Kind::Int16), NO, // 1300 GroupId Topics ErrorCode
+    NO, f(4763, 14, Kind::Int32), f(1700, 6, Kind::Array), NO, // 1304 ThrottleTimeMs Groups
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 1308 TopicId Partitions
+    f(1651, 7, Kind::String), f(4997, 6, Kind::Array), f(1392, 9, Kind::Int16), NO, // 1311 GroupId Topics ErrorCode
+    NO, f(4763, 14, Kind::Int32), f(1700, 6, Kind::Array), NO, // 1315 ThrottleTimeMs Groups
+    f(2190, 3, Kind::String), NO, // 1319 Key
+    f(2190, 3, Kind::String), f(2193, 7, Kind::Int8), NO, // 1321 Key KeyType
+    NO, f(2190, 3, Kind::String), f(2193, 7, Kind::Int8), NO, // 1324 Key KeyType
+    f(0, 0, Kind::String), NO, // 1328 
+    NO, f(2193, 7, Kind::Int8), f(918, 15, Kind::Array), NO, // 1330 KeyType CoordinatorKeys
+    f(1392, 9, Kind::Int16), f(2857, 6, Kind::Int32), f(1753, 4, Kind::String), f(3322, 4, Kind::Int32), NO, // 1334 ErrorCode NodeId Host Port
+    f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(2857, 6, Kind::Int32), f(1753, 4, Kind::String), f(3322, 4, Kind::Int32), NO, // 1339 ThrottleTimeMs ErrorCode ErrorMessage NodeId Host Port
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(2857, 6, Kind::Int32), f(1753, 4, Kind::String), f(3322, 4, Kind::Int32), NO, // 1346 ThrottleTimeMs ErrorCode ErrorMessage NodeId Host Port
+    f(2190, 3, Kind::String), f(2857, 6, Kind::Int32), f(1753, 4, Kind::String), f(3322, 4, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 1354 Key NodeId Host Port ErrorCode ErrorMessage
+    NO, f(4763, 14, Kind::Int32), f(933, 12, Kind::Array), NO, // 1361 ThrottleTimeMs Coordinators
+    f(2808, 4, Kind::String), f(2741, 8, Kind::Bytes), NO, // 1365 Name Metadata
+    f(1651, 7, Kind::String), f(4260, 16, Kind::Int32), f(2702, 8, Kind::String), f(3578, 12, Kind::String), f(3590, 9, Kind::Array), NO, // 1368 GroupId SessionTimeoutMs MemberId ProtocolType Protocols
+    f(1651, 7, Kind::String), f(4260, 16, Kind::Int32), f(3637, 18, Kind::Int32), f(2702, 8, Kind::String), f(3578, 12, Kind::String), f(3590, 9, Kind::Array), NO, // 1374 GroupId SessionTimeoutMs RebalanceTimeoutMs MemberId ProtocolType Protocols
+    f(1651, 7, Kind::String), f(4260, 16, Kind::Int32), f(3637, 18, Kind::Int32), f(2702, 8, Kind::String), f(1666, 15, Kind::String), f(3578, 12, Kind::String), f(3590, 9, Kind::Array), NO, // 1381 GroupId SessionTimeoutMs RebalanceTimeoutMs MemberId GroupInstanceId ProtocolType Protocols
+    f(2808, 4, Kind::String), f(2741, 8, Kind::Bytes), NO, // 1389 Name Metadata
+    NO, f(1651, 7, Kind::String), f(4260, 16, Kind::Int32), f(3637, 18, Kind::Int32), f(2702, 8, Kind::String), f(1666, 15, Kind::String), f(3578, 12, Kind::String), f(3590, 9, Kind::Array), NO, // 1392 GroupId SessionTimeoutMs RebalanceTimeoutMs MemberId GroupInstanceId ProtocolType Protocols
+    NO, f(1651, 7, Kind::String), f(4260, 16, Kind::Int32), f(3637, 18, Kind::Int32), f(2702, 8, Kind::String), f(1666, 15, Kind::String), f(3578, 12, Kind::String), f(3590, 9, Kind::Array), f(3631, 6, Kind::String), NO, // 1401 GroupId SessionTimeoutMs RebalanceTimeoutMs MemberId GroupInstanceId ProtocolType Protocols Reason
+    f(2702, 8, Kind::String), f(2741, 8, Kind::Bytes), NO, // 1411 MemberId Metadata
+    f(1392, 9, Kind::Int16), f(1592, 12, Kind::Int32), f(3566, 12, Kind::String), f(2336, 6, Kind::String), f(2702, 8, Kind::String), f(2734, 7, Kind::Array), NO, // 1414 ErrorCode GenerationId ProtocolName Leader MemberId Members
+    f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1592, 12, Kind::Int32), f(3566, 12, Kind::String), f(2336, 6, Kind::String), f(2702, 8, Kind::String), f(2734, 7, Kind::Array), NO, // 1421 ThrottleTimeMs ErrorCode GenerationId ProtocolName Leader MemberId Members
+    f(2702, 8, Kind::String), f(1666, 15, Kind::String), f(2741, 8, Kind::Bytes), NO, // 1429 MemberId GroupInstanceId Metadata
+    f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1592, 12, Kind::Int32), f(3566, 12, Kind::String), f(2336, 6, Kind::String), f(2702, 8, Kind::String), f(2734, 7, Kind::Array), NO, // 1433 ThrottleTimeMs ErrorCode GenerationId ProtocolName Leader MemberId Members
+    f(2702, 8, Kind::String), f(1666, 15, Kind::String), f(2741, 8, Kind::Bytes), NO, // 1441 MemberId GroupInstanceId Metadata
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1592, 12, Kind::Int32), f(3566, 12, Kind::String), f(2336, 6, Kind::String), f(2702, 8, Kind::String), f(2734, 7, Kind::Array), NO, // 1445 ThrottleTimeMs ErrorCode GenerationId ProtocolName Leader MemberId Members
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1592, 12, Kind::Int32), f(3578, 12, Kind::String), f(3566, 12, Kind::String), f(2336, 6, Kind::String), f(2702, 8, Kind::String), f(2734, 7, Kind::Array), NO, // 1454 ThrottleTimeMs ErrorCode GenerationId ProtocolType ProtocolName Leader MemberId Members
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1592, 12, Kind::Int32), f(3578, 12, Kind::String), f(3566, 12, Kind::String), f(2336, 6, Kind::String), f(4355, 14, Kind::Bool), f(2702, 8, Kind::String), f(2734, 7, Kind::Array), NO, // 1464 ThrottleTimeMs ErrorCode GenerationId ProtocolType ProtocolName Leader SkipAssignment MemberId Members
+    f(1651, 7, Kind::String), f(1592, 12, Kind::Int32), f(2702, 8, Kind::String), NO, // 1475 GroupId GenerationId MemberId
+    f(1651, 7, Kind::String), f(1592, 12, Kind::Int32), f(2702, 8, Kind::String), f(1666, 15, Kind::String), NO, // 1479 GroupId GenerationId MemberId GroupInstanceId
+    NO, f(1651, 7, Kind::String), f(1592, 12, Kind::Int32), f(2702, 8, Kind::String), f(1666, 15, Kind::String), NO, // 1484 GroupId GenerationId MemberId GroupInstanceId
+    f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), NO, // 1490 ThrottleTimeMs ErrorCode
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), NO, // 1493 ThrottleTimeMs ErrorCode
+    f(1651, 7, Kind::String), f(2702, 8, Kind::String), NO, // 1497 GroupId MemberId
+    f(2702, 8, Kind::String), f(1666, 15, Kind::String), NO, // 1500 MemberId GroupInstanceId
+    f(1651, 7, Kind::String), f(2734, 7, Kind::Array), NO, // 1503 GroupId Members
+    f(2702, 8, Kind::String), f(1666, 15, Kind::String), NO, // 1506 MemberId GroupInstanceId
+    NO, f(1651, 7, Kind::String), f(2734, 7, Kind::Array), NO, // 1509 GroupId Members
+    f(2702, 8, Kind::String), f(1666, 15, Kind::String), f(3631, 6, Kind::String), NO, // 1513 MemberId GroupInstanceId Reason
+    NO, f(1651, 7, Kind::String), f(2734, 7, Kind::Array), NO, // 1517 GroupId Members
+    f(2702, 8, Kind::String), f(1666, 15, Kind::String), f(1392, 9, Kind::Int16), NO, // 1521 MemberId GroupInstanceId ErrorCode
+    f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(2734, 7, Kind::Array), NO, // 1525 ThrottleTimeMs ErrorCode Members
+    f(2702, 8, Kind::String), f(1666, 15, Kind::String), f(1392, 9, Kind::Int16), NO, // 1529 MemberId GroupInstanceId ErrorCode
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(2734, 7, Kind::Array), NO, // 1533 ThrottleTimeMs ErrorCode Members
+    f(2702, 8, Kind::String), f(368, 10, Kind::Bytes), NO, // 1538 MemberId Assignment
+    f(1651, 7, Kind::String), f(1592, 12, Kind::Int32), f(2702, 8, Kind::String), f(393, 11, Kind::Array), NO, // 1541 GroupId GenerationId MemberId Assignments
+    f(1651, 7, Kind::String), f(1592, 12, Kind::Int32), f(2702, 8, Kind::String), f(1666, 15, Kind::String), f(393, 11, Kind::Array), NO, // 1546 GroupId GenerationId MemberId GroupInstanceId Assignments
+    f(2702, 8, Kind::String), f(368, 10, Kind::Bytes), NO, // 1552 MemberId Assignment
+    NO, f(1651, 7, Kind::String), f(1592, 12, Kind::Int32), f(2702, 8, Kind::String), f(1666, 15, Kind::String), f(393, 11, Kind::Array), NO, // 1555 GroupId GenerationId MemberId GroupInstanceId Assignments
+    NO, f(1651, 7, Kind::String), f(1592, 12, Kind::Int32), f(2702, 8, Kind::String), f(1666, 15, Kind::String), f(3578, 12, Kind::String), f(3566, 12, Kind::String), f(393, 11, Kind::Array), NO, // 1562 GroupId GenerationId MemberId GroupInstanceId ProtocolType ProtocolName Assignments
+    f(1392, 9, Kind::Int16), f(368, 10, Kind::Bytes), NO, // 1571 ErrorCode Assignment
+    f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(368, 10, Kind::Bytes), NO, // 1574 ThrottleTimeMs ErrorCode Assignment
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(368, 10, Kind::Bytes), NO, // 1578 ThrottleTimeMs ErrorCode Assignment
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(3578, 12, Kind::String), f(3566, 12, Kind::String), f(368, 10, Kind::Bytes), NO, // 1583 ThrottleTimeMs ErrorCode ProtocolType ProtocolName Assignment
+    f(0, 0, Kind::String), NO, // 1590 
+    f(1700, 6, Kind::Array), NO, // 1592 Groups
+    f(1700, 6, Kind::Array), f(1790, 27, Kind::Bool), NO, // 1594 Groups IncludeAuthorizedOperations
+    f(0, 0, Kind::String), NO, // 1597 
+    NO, f(1700, 6, Kind::Array), f(1790, 27, Kind::Bool), NO, // 1599 Groups IncludeAuthorizedOperations
+    f(2702, 8, Kind::String), f(589, 8, Kind::String), f(562, 10, Kind::String), f(2710, 14, Kind::Bytes), f(2675, 16, Kind::Bytes), NO, // 1603 MemberId ClientId ClientHost MemberMetadata MemberAssignment
+    f(1392, 9, Kind::Int16), f(1651, 7, Kind::String), f(1681, 10, Kind::String), f(3578, 12, Kind::String), f(3554, 12, Kind::String), f(2734, 7, Kind::Array), NO, // 1609 ErrorCode GroupId GroupState ProtocolType ProtocolData Members
+    f(1700, 6, Kind::Array), NO, // 1616 Groups
+    f(4763, 14, Kind::Int32), f(1700, 6, Kind::Array), NO, // 1618 ThrottleTimeMs Groups
+    f(1392, 9, Kind::Int16), f(1651, 7, Kind::String), f(1681, 10, Kind::String), f(3578, 12, Kind::String), f(3554, 12, Kind::String), f(2734, 7, Kind::Array), f(425, 20, Kind::Int32), NO, // 1621 ErrorCode GroupId GroupState ProtocolType ProtocolData Members AuthorizedOperations
+    f(4763, 14, Kind::Int32), f(1700, 6, Kind::Array), NO, // 1629 ThrottleTimeMs Groups
+    f(2702, 8, Kind::String), f(1666, 15, Kind::String), f(589, 8, Kind::String), f(562, 10, Kind::String), f(2710, 14, Kind::Bytes), f(2675, 16, Kind::Bytes), NO, // 1632 MemberId GroupInstanceId ClientId ClientHost MemberMetadata MemberAssignment
+    f(1392, 9, Kind::Int16), f(1651, 7, Kind::String), f(1681, 10, Kind::String), f(3578, 12, Kind::String), f(3554, 12, Kind::String), f(2734, 7, Kind::Array), f(425, 20, Kind::Int32), NO, // 1639 ErrorCode GroupId GroupState ProtocolType ProtocolData Members AuthorizedOperations
+    f(4763, 14, Kind::Int32), f(1700, 6, Kind::Array), NO, // 1647 ThrottleTimeMs Groups
+    f(2702, 8, Kind::String), f(1666, 15, Kind::String), f(589, 8, Kind::String), f(562, 10, Kind::String), f(2710, 14, Kind::Bytes), f(2675, 16, Kind::Bytes), NO, // 1650 MemberId GroupInstanceId ClientId ClientHost MemberMetadata MemberAssignment
+    f(1392, 9, Kind::Int16), f(1651, 7, Kind::String), f(1681, 10, Kind::String), f(3578, 12, Kind::String), f(3554, 12, Kind::String), f(2734, 7, Kind::Array), f(425, 20, Kind::Int32), NO, // 1657 ErrorCode GroupId GroupState ProtocolType ProtocolData Members AuthorizedOperations
+    NO, f(4763, 14, Kind::Int32), f(1700, 6, Kind::Array), NO, // 1665 ThrottleTimeMs Groups
+    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1651, 7, Kind::String), f(1681, 10, Kind::String), f(3578, 12, Kind::String), f(3554, 12, Kind::String), f(2734, 7, Kind::Array), f(425, 20, Kind::Int32), NO, // 1669 ErrorCode ErrorMessage GroupId GroupState ProtocolType ProtocolData Members AuthorizedOperations
+    NO, f(4763, 14, Kind::Int32), f(1700, 6, Kind::Array), NO, // 1678 ThrottleTimeMs Groups
+    NO, // 1682 
+    NO, NO, // 1683 
+    NO, f(4507, 12, Kind::Array), NO, // 1685 StatesFilter
+    NO, f(4507, 12, Kind::Array), f(5284, 11, Kind::Array), NO, // 1688 StatesFilter TypesFilter
+    f(1651, 7, Kind::String), f(3578, 12, Kind::String), NO, // 1692 GroupId ProtocolType
+    f(1392, 9, Kind::Int16), f(1700, 6, Kind::Array), NO, // 1695 ErrorCode Groups
+    f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1700, 6, Kind::Array), NO, // 1698 ThrottleTimeMs ErrorCode Groups
+    f(1651, 7, Kind::String), f(3578, 12, Kind::String), NO, // 1702 GroupId ProtocolType
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1700, 6, Kind::Array), NO, // 1705 ThrottleTimeMs ErrorCode Groups
+    f(1651, 7, Kind::String), f(3578, 12, Kind::String), f(1681, 10, Kind::String), NO, // 1710 GroupId ProtocolType GroupState
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1700, 6, Kind::Array), NO, // 1714 ThrottleTimeMs ErrorCode Groups
+    f(1651, 7, Kind::String), f(3578, 12, Kind::String), f(1681, 10, Kind::String), f(1691, 9, Kind::String), NO, // 1719 GroupId ProtocolType GroupState GroupType
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1700, 6, Kind::Array), NO, // 1724 ThrottleTimeMs ErrorCode Groups
+    f(2656, 9, Kind::String), NO, // 1729 Mechanism
+    f(0, 0, Kind::String), NO, // 1731 
+    f(1392, 9, Kind::Int16), f(2665, 10, Kind::Array), NO, // 1733 ErrorCode Mechanisms
+    NO, f(613, 18, Kind::String), f(631, 21, Kind::String), NO, // 1736 ClientSoftwareName ClientSoftwareVersion
+    NO, f(613, 18, Kind::String), f(631, 21, Kind::String), f(689, 9, Kind::String), f(2857, 6, Kind::Int32), NO, // 1740 ClientSoftwareName ClientSoftwareVersion ClusterId NodeId
+    f(355, 6, Kind::Int16), f(2783, 10, Kind::Int16), f(2622, 10, Kind::Int16), NO, // 1746 ApiKey MinVersion MaxVersion
+    f(1392, 9, Kind::Int16), f(361, 7, Kind::Array), NO, // 1750 ErrorCode ApiKeys
+    f(1392, 9, Kind::Int16), f(361, 7, Kind::Array), f(4763, 14, Kind::Int32), NO, // 1753 ErrorCode ApiKeys ThrottleTimeMs
+    f(355, 6, Kind::Int16), f(2783, 10, Kind::Int16), f(2622, 10, Kind::Int16), NO, // 1757 ApiKey MinVersion MaxVersion
+    f(2808, 4, Kind::String), f(2783, 10, Kind::Int16), f(2622, 10, Kind::Int16), NO, // 1761 Name MinVersion MaxVersion
+    f(4649, 17, Kind::Array), NO, // 1765 SupportedFeatures
+    f(1540, 22, Kind::Int64), NO, // 1767 FinalizedFeaturesEpoch
+    f(2808, 4, Kind::String), f(2632, 15, Kind::Int16), f(2793, 15, Kind::Int16), NO, // 1769 Name MaxVersionLevel MinVersionLevel
+    f(1523, 17, Kind::Array), NO, // 1773 FinalizedFeatures
+    f(5621, 16, Kind::Bool), NO, // 1775 ZkMigrationReady
+    f(1392, 9, Kind::Int16), f(361, 7, Kind::Array), f(4763, 14, Kind::Int32), NO, // 1777 ErrorCode ApiKeys ThrottleTimeMs
+    f(3134, 14, Kind::Int32), f(515, 9, Kind::Array), NO, // 1781 PartitionIndex BrokerIds
+    f(2808, 4, Kind::String), f(5534, 5, Kind::String), NO, // 1784 Name Value
+    f(2808, 4, Kind::String), f(2876, 13, Kind::Int32), f(3873, 17, Kind::Int16), f(393, 11, Kind::Array), f(851, 7, Kind::Array), NO, // 1787 Name NumPartitions ReplicationFactor Assignments Configs
+    f(4997, 6, Kind::Array), f(5663, 9, Kind::Int32), NO, // 1793 Topics timeoutMs
+    f(4997, 6, Kind::Array), f(5663, 9, Kind::Int32), f(5672, 12, Kind::Bool), NO, // 1796 Topics timeoutMs validateOnly
+    f(3134, 14, Kind::Int32), f(515, 9, Kind::Array), NO, // 1800 PartitionIndex BrokerIds
+    f(2808, 4, Kind::String), f(5534, 5, Kind::String), NO, // 1803 Name Value
+    f(2808, 4, Kind::String), f(2876, 13, Kind::Int32), f(3873, 17, Kind::Int16), f(393, 11, Kind::Array), f(851, 7, Kind::Array), NO, // 1806 Name NumPartitions ReplicationFactor Assignments Configs
+    NO, f(4997, 6, Kind::Array), f(5663, 9, Kind::Int32), f(5672, 12, Kind::Bool), NO, // 1812 Topics timeoutMs validateOnly
+    f(2808, 4, Kind::String), f(1392, 9, Kind::Int16), NO, // 1817 Name ErrorCode
+    f(4997, 6, Kind::Array), NO, // 1820 Topics
+    f(2808, 4, Kind::String), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 1822 Name ErrorCode ErrorMessage
+    f(4997, 6, Kind::Array), NO, // 1826 Topics
+    f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), NO, // 1828 ThrottleTimeMs Topics
+    f(2808, 4, Kind::String), f(5534, 5, Kind::String), f(3623, 8, Kind::Bool), f(829, 12, Kind::Int8), f(2080, 11, Kind::Bool), NO, // 1831 Name Value ReadOnly ConfigSource IsSensitive
+    f(4892, 20, Kind::Int16), NO, // 1837 TopicConfigErrorCode
+    f(2808, 4, Kind::String), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(2876, 13, Kind::Int32), f(3873, 17, Kind::Int16), f(851, 7, Kind::Array), NO, // 1839 Name ErrorCode ErrorMessage NumPartitions ReplicationFactor Configs
+    NO, f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), NO, // 1846 ThrottleTimeMs Topics
+    f(2808, 4, Kind::String), f(4933, 7, Kind::Uuid), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(2876, 13, Kind::Int32), f(3873, 17, Kind::Int16), f(851, 7, Kind::Array), NO, // 1850 Name TopicId ErrorCode ErrorMessage NumPartitions ReplicationFactor Configs
+    NO, f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), NO, // 1858 ThrottleTimeMs Topics
+    f(0, 0, Kind::String), NO, // 1862 
+    f(4949, 10, Kind::Array), f(4777, 9, Kind::Int32), NO, // 1864 TopicNames TimeoutMs
+    f(0, 0, Kind::String), NO, // 1867 
+    NO, f(4949, 10, Kind::Array), f(4777, 9, Kind::Int32), NO, // 1869 TopicNames TimeoutMs
+    f(2808, 4, Kind::String), f(4933, 7, Kind::Uuid), NO, // 1873 Name TopicId
+    NO, f(4997, 6, Kind::Array), f(4777, 9, Kind::Int32), NO, // 1876 Topics TimeoutMs
+    f(4081, 9, Kind::Array), NO, // 1880 Responses
+    f(4763, 14, Kind::Int32), f(4081, 9, Kind::Array), NO, // 1882 ThrottleTimeMs Responses
+    f(2808, 4, Kind::String), f(1392, 9, Kind::Int16), NO, // 1885 Name ErrorCode
+    NO, f(4763, 14, Kind::Int32), f(4081, 9, Kind::Array), NO, // 1888 ThrottleTimeMs Responses
+    f(2808, 4, Kind::String), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 1892 Name ErrorCode ErrorMessage
+    NO, f(4763, 14, Kind::Int32), f(4081, 9, Kind::Array), NO, // 1896 ThrottleTimeMs Responses
+    f(2808, 4, Kind::String), f(4933, 7, Kind::Uuid), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 1900 Name TopicId ErrorCode ErrorMessage
+    NO, f(4763, 14, Kind::Int32), f(4081, 9, Kind::Array), NO, // 1905 ThrottleTimeMs Responses
+    f(3134, 14, Kind::Int32), f(2927, 6, Kind::Int64), NO, // 1909 PartitionIndex Offset
+    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 1912 Name Partitions
+    f(4997, 6, Kind::Array), f(4777, 9, Kind::Int32), NO, // 1915 Topics TimeoutMs
+    f(3134, 14, Kind::Int32), f(2927, 6, Kind::Int64), NO, // 1918 PartitionIndex Offset
+    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 1921 Name Partitions
+    NO, f(4997, 6, Kind::Array), f(4777, 9, Kind::Int32), NO, // 1924 Topics TimeoutMs
+    f(3134, 14, Kind::Int32), f(2488, 12, Kind::Int64), f(1392, 9, Kind::Int16), NO, // 1928 PartitionIndex LowWatermark ErrorCode
+    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 1932 Name Partitions
+    f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), NO, // 1935 ThrottleTimeMs Topics
+    f(3134, 14, Kind::Int32), f(2488, 12, Kind::Int64), f(1392, 9, Kind::Int16), NO, // 1938 PartitionIndex LowWatermark ErrorCode
+    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 1942 Name Partitions
+    NO, f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), NO, // 1945 ThrottleTimeMs Topics
+    f(5215, 15, Kind::String), f(5177, 20, Kind::Int32), NO, // 1949 TransactionalId TransactionTimeoutMs
+    NO, f(5215, 15, Kind::String), f(5177, 20, Kind::Int32), NO, // 1952 TransactionalId TransactionTimeoutMs
+    NO, f(5215, 15, Kind::String), f(5177, 20, Kind::Int32), f(3499, 10, Kind::Int64), f(3486, 13, Kind::Int16), NO, // 1956 TransactionalId TransactionTimeoutMs ProducerId ProducerEpoch
+    NO, f(5215, 15, Kind::String), f(5177, 20, Kind::Int32), f(3499, 10, Kind::Int64), f(3486, 13, Kind::Int16), f(1291, 9, Kind::Bool), f(2175, 15, Kind::Bool), NO, // 1962 TransactionalId TransactionTimeoutMs ProducerId ProducerEpoch Enable2Pc KeepPreparedTxn
+    f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(3499, 10, Kind::Int64), f(3486, 13, Kind::Int16), NO, // 1970 ThrottleTimeMs ErrorCode ProducerId ProducerEpoch
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(3499, 10, Kind::Int64), f(3486, 13, Kind::Int16), NO, // 1975 ThrottleTimeMs ErrorCode ProducerId ProducerEpoch
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(3499, 10, Kind::Int64), f(3486, 13, Kind::Int16), f(2980, 20, Kind::Int64), f(2957, 23, Kind::Int16), NO, // 1981 ThrottleTimeMs ErrorCode ProducerId ProducerEpoch OngoingTxnProducerId OngoingTxnProducerEpoch
+    f(3054, 9, Kind::Int32), f(2357, 11, Kind::Int32), NO, // 1989 Partition LeaderEpoch
+    f(4862, 5, Kind::String), f(3242, 10, Kind::Array), NO, // 1992 Topic Partitions
+    f(4997, 6, Kind::Array), NO, // 1995 Topics
+    f(3054, 9, Kind::Int32), f(1019, 18, Kind::Int32), f(2357, 11, Kind::Int32), NO, // 1997 Partition CurrentLeaderEpoch LeaderEpoch
+    f(4862, 5, Kind::String), f(3242, 10, Kind::Array), NO, // 2001 Topic Partitions
+    f(4997, 6, Kind::Array), NO, // 2004 Topics
+    f(3832, 9, Kind::Int32), f(4997, 6, Kind::Array), NO, // 2006 ReplicaId Topics
+    f(3054, 9, Kind::Int32), f(1019, 18, Kind::Int32), f(2357, 11, Kind::Int32), NO, // 2009 Partition CurrentLeaderEpoch LeaderEpoch
+    f(4862, 5, Kind::String), f(3242, 10, Kind::Array), NO, // 2013 Topic Partitions
+    NO, f(3832, 9, Kind::Int32), f(4997, 6, Kind::Array), NO, // 2016 ReplicaId Topics
+    f(1392, 9, Kind::Int16), f(3054, 9, Kind::Int32), f(1300, 9, Kind::Int64), NO, // 2020 ErrorCode Partition EndOffset
+    f(4862, 5, Kind::String), f(3242, 10, Kind::Array), NO, // 2024 Topic Partitions
+    f(4997, 6, Kind::Array), NO, // 2027 Topics
+    f(1392, 9, Kind::Int16), f(3054, 9, Kind::Int32), f(2357, 11, Kind::Int32), f(1300, 9, Kind::Int64), NO, // 2029 ErrorCode Partition LeaderEpoch EndOffset
+    f(4862, 5, Kind::String), f(3242, 10, Kind::Array), NO, // 2034 Topic Partitions
+    f(4997, 6, Kind::Array), NO, // 2037 Topics
+    f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), NO, // 2039 ThrottleTimeMs Topics
+    f(1392, 9, Kind::Int16), f(3054, 9, Kind::Int32), f(2357, 11, Kind::Int32), f(1300, 9, Kind::Int64), NO, // 2042 ErrorCode Partition LeaderEpoch EndOffset
+    f(4862, 5, Kind::String), f(3242, 10, Kind::Array), NO, // 2047 Topic Partitions
+    NO, f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), NO, // 2050 ThrottleTimeMs Topics
+    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 2054 Name Partitions
+    f(5497, 25, Kind::String), f(5461, 20, Kind::Int64), f(5438, 23, Kind::Int16), f(5481, 16, Kind::Array), NO, // 2057 V3AndBelowTransactionalId V3AndBelowProducerId V3AndBelowProducerEpoch V3AndBelowTopics
+    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 2062 Name Partitions
+    NO, f(5497, 25, Kind::String), f(5461, 20, Kind::Int64), f(5438, 23, Kind::Int16), f(5481, 16, Kind::Array), NO, // 2065 V3AndBelowTransactionalId V3AndBelowProducerId V3AndBelowProducerEpoch V3AndBelowTopics
+    f(5215, 15, Kind::String), f(3499, 10, Kind::Int64), f(3486, 13, Kind::Int16), f(5545, 10, Kind::Bool), f(4997, 6, Kind::Array), NO, // 2071 TransactionalId ProducerId ProducerEpoch VerifyOnly Topics
+    NO, f(5268, 12, Kind::Array), NO, // 2077 Transactions
+    f(3134, 14, Kind::Int32), f(3090, 18, Kind::Int16), NO, // 2080 PartitionIndex PartitionErrorCode
+    f(2808, 4, Kind::String), f(4097, 18, Kind::Array), NO, // 2083 Name ResultsByPartition
+    f(4763, 14, Kind::Int32), f(4115, 24, Kind::Array), NO, // 2086 ThrottleTimeMs ResultsByTopicV3AndBelow
+    f(3134, 14, Kind::Int32), f(3090, 18, Kind::Int16), NO, // 2089 PartitionIndex PartitionErrorCode
+    f(2808, 4, Kind::String), f(4097, 18, Kind::Array), NO, // 2092 Name ResultsByPartition
+    NO, f(4763, 14, Kind::Int32), f(4115, 24, Kind::Array), NO, // 2095 ThrottleTimeMs ResultsByTopicV3AndBelow
+    f(5215, 15, Kind::String), f(4974, 12, Kind::Array), NO, // 2099 TransactionalId TopicResults
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4139, 20, Kind::Array), NO, // 2102 ThrottleTimeMs ErrorCode ResultsByTransaction
+    f(5215, 15, Kind::String), f(3499, 10, Kind::Int64), f(3486, 13, Kind::Int16), f(1651, 7, Kind::String), NO, // 2107 TransactionalId ProducerId ProducerEpoch GroupId
+    NO, f(5215, 15, Kind::String), f(3499, 10, Kind::Int64), f(3486, 13, Kind::Int16), f(1651, 7, Kind::String), NO, // 2112 TransactionalId ProducerId ProducerEpoch GroupId
+    f(5215, 15, Kind::String), f(3499, 10, Kind::Int64), f(3486, 13, Kind::Int16), f(713, 9, Kind::Bool), NO, // 2118 TransactionalId ProducerId ProducerEpoch Committed
+    NO, f(5215, 15, Kind::String), f(3499, 10, Kind::Int64), f(3486, 13, Kind::Int16), f(713, 9, Kind::Bool), NO, // 2123 TransactionalId ProducerId ProducerEpoch Committed
+    f(3499, 10, Kind::Int64), f(3486, 13, Kind::Int16), f(5105, 17, Kind::Bool), f(4997, 6, Kind::Array), f(902, 16, Kind::Int32), NO, // 2129 ProducerId ProducerEpoch TransactionResult Topics CoordinatorEpoch
+    f(2500, 7, Kind::Array), NO, // 2135 Markers
+    f(3499, 10, Kind::Int64), f(3486, 13, Kind::Int16), f(5105, 17, Kind::Bool), f(4997, 6, Kind::Array), f(902, 16, Kind::Int32), NO, // 2137 ProducerId ProducerEpoch TransactionResult Topics CoordinatorEpoch
+    NO, f(2500, 7, Kind::Array), NO, // 2143 Markers
+    f(3499, 10, Kind::Int64), f(3486, 13, Kind::Int16), f(5105, 17, Kind::Bool), f(4997, 6, Kind::Array), f(902, 16, Kind::Int32), f(5197, 18, Kind::Int8), NO, // 2146 ProducerId ProducerEpoch TransactionResult Topics CoordinatorEpoch TransactionVersion
+    NO, f(2500, 7, Kind::Array), NO, // 2153 Markers
+    f(3499, 10, Kind::Int64), f(4997, 6, Kind::Array), NO, // 2156 ProducerId Topics
+    f(2500, 7, Kind::Array), NO, // 2159 Markers
+    f(3499, 10, Kind::Int64), f(4997, 6, Kind::Array), NO, // 2161 ProducerId Topics
+    NO, f(2500, 7, Kind::Array), NO, // 2164 Markers
+    f(5215, 15, Kind::String), f(1651, 7, Kind::String), f(3499, 10, Kind::Int64), f(3486, 13, Kind::Int16), f(4997, 6, Kind::Array), NO, // 2167 TransactionalId GroupId ProducerId ProducerEpoch Topics
+    f(5215, 15, Kind::String), f(1651, 7, Kind::String), f(3499, 10, Kind::Int64), f(3486, 13, Kind::Int16), f(4997, 6, Kind::Array), NO, // 2173 TransactionalId GroupId ProducerId ProducerEpoch Topics
+    NO, f(5215, 15, Kind::String), f(1651, 7, Kind::String), f(3499, 10, Kind::Int64), f(3486, 13, Kind::Int16), f(1604, 25, Kind::Int32), f(2702, 8, Kind::String), f(1666, 15, Kind::String), f(4997, 6, Kind::Array), NO, // 2179 TransactionalId GroupId ProducerId ProducerEpoch GenerationIdOrMemberEpoch MemberId GroupInstanceId Topics
+    NO, f(5215, 15, Kind::String), f(1651, 7, Kind::String), f(3499, 10, Kind::Int64), f(3486, 13, Kind::Int16), f(1604, 25, Kind::Int32), f(2702, 8, Kind::String), f(1666, 15, Kind::String), f(4997, 6, Kind::Array), NO, // 2189 TransactionalId GroupId ProducerId ProducerEpoch GenerationIdOrMemberEpoch MemberId GroupInstanceId Topics
+    f(4007, 18, Kind::Int8), f(3958, 18, Kind::String), f(3427, 15, Kind::String), f(1757, 10, Kind::String), f(3000, 9, Kind::Int8), f(3308, 14, Kind::Int8), NO, // 2199 ResourceTypeFilter ResourceNameFilter PrincipalFilter HostFilter Operation PermissionType
+    f(4007, 18, Kind::Int8), f(3958, 18, Kind::String), f(3291, 17, Kind::Int8), f(3427, 15, Kind::String), f(1757, 10, Kind::String), f(3000, 9, Kind::Int8), f(3308, 14, Kind::Int8), NO, // 2206 ResourceTypeFilter ResourceNameFilter PatternTypeFilter PrincipalFilter HostFilter Operation PermissionType
+    NO, f(4007, 18, Kind::Int8), f(3958, 18, Kind::String), f(3291, 17, Kind::Int8), f(3427, 15, Kind::String), f(1757, 10, Kind::String), f(3000, 9, Kind::Int8), f(3308, 14, Kind::Int8), NO, // 2214 ResourceTypeFilter ResourceNameFilter PatternTypeFilter PrincipalFilter HostFilter Operation PermissionType
+    f(3418, 9, Kind::String), f(1753, 4, Kind::String), f(3000, 9, Kind::Int8), f(3308, 14, Kind::Int8), NO, // 2223 Principal Host Operation PermissionType
+    f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), f(192, 4, Kind::Array), NO, // 2228 ResourceType ResourceName Acls
+    f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4038, 9, Kind::Array), NO, // 2232 ThrottleTimeMs ErrorCode ErrorMessage Resources
+    f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), f(3280, 11, Kind::Int8), f(192, 4, Kind::Array), NO, // 2237 ResourceType ResourceName PatternType Acls
+    f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4038, 9, Kind::Array), NO, // 2242 ThrottleTimeMs ErrorCode ErrorMessage Resources
+    f(3418, 9, Kind::String), f(1753, 4, Kind::String), f(3000, 9, Kind::Int8), f(3308, 14, Kind::Int8), NO, // 2247 Principal Host Operation PermissionType
+    f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), f(3280, 11, Kind::Int8), f(192, 4, Kind::Array), NO, // 2252 ResourceType ResourceName PatternType Acls
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4038, 9, Kind::Array), NO, // 2257 ThrottleTimeMs ErrorCode ErrorMessage Resources
+    f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), f(3418, 9, Kind::String), f(1753, 4, Kind::String), f(3000, 9, Kind::Int8), f(3308, 14, Kind::Int8), NO, // 2263 ResourceType ResourceName Principal Host Operation PermissionType
+    f(982, 9, Kind::Array), NO, // 2270 Creations
+    f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), f(3976, 19, Kind::Int8), f(3418, 9, Kind::String), f(1753, 4, Kind::String), f(3000, 9, Kind::Int8), f(3308, 14, Kind::Int8), NO, // 2272 ResourceType ResourceName ResourcePatternType Principal Host Operation PermissionType
+    f(982, 9, Kind::Array), NO, // 2280 Creations
+    f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), f(3976, 19, Kind::Int8), f(3418, 9, Kind::String), f(1753, 4, Kind::String), f(3000, 9, Kind::Int8), f(3308, 14, Kind::Int8), NO, // 2282 ResourceType ResourceName ResourcePatternType Principal Host Operation PermissionType
+    NO, f(982, 9, Kind::Array), NO, // 2290 Creations
+    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 2293 ErrorCode ErrorMessage
+    f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, // 2296 ThrottleTimeMs Results
+    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 2299 ErrorCode ErrorMessage
+    NO, f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, // 2302 ThrottleTimeMs Results
+    f(1516, 7, Kind::Array), NO, // 2306 Filters
+    f(1516, 7, Kind::Array), NO, // 2308 Filters
+    f(4007, 18, Kind::Int8), f(3958, 18, Kind::String), f(3291, 17, Kind::Int8), f(3427, 15, Kind::String), f(1757, 10, Kind::String), f(3000, 9, Kind::Int8), f(3308, 14, Kind::Int8), NO, // 2310 ResourceTypeFilter ResourceNameFilter PatternTypeFilter PrincipalFilter HostFilter Operation PermissionType
+    NO, f(1516, 7, Kind::Array), NO, // 2318 Filters
+    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), f(3418, 9, Kind::String), f(1753, 4, Kind::String), f(3000, 9, Kind::Int8), f(3308, 14, Kind::Int8), NO, // 2321 ErrorCode ErrorMessage ResourceType ResourceName Principal Host Operation PermissionType
+    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(2521, 12, Kind::Array), NO, // 2330 ErrorCode ErrorMessage MatchingAcls
+    f(4763, 14, Kind::Int32), f(1503, 13, Kind::Array), NO, // 2334 ThrottleTimeMs FilterResults
+    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), f(3280, 11, Kind::Int8), f(3418, 9, Kind::String), f(1753, 4, Kind::String), f(3000, 9, Kind::Int8), f(3308, 14, Kind::Int8), NO, // 2337 ErrorCode ErrorMessage ResourceType ResourceName PatternType Principal Host Operation PermissionType
+    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(2521, 12, Kind::Array), NO, // 2347 ErrorCode ErrorMessage MatchingAcls
+    f(4763, 14, Kind::Int32), f(1503, 13, Kind::Array), NO, // 2351 ThrottleTimeMs FilterResults
+    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), f(3280, 11, Kind::Int8), f(3418, 9, Kind::String), f(1753, 4, Kind::String), f(3000, 9, Kind::Int8), f(3308, 14, Kind::Int8), NO, // 2354 ErrorCode ErrorMessage ResourceType ResourceName PatternType Principal Host Operation PermissionType
+    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(2521, 12, Kind::Array), NO, // 2364 ErrorCode ErrorMessage MatchingAcls
+    NO, f(4763, 14, Kind::Int32), f(1503, 13, Kind::Array), NO, // 2368 ThrottleTimeMs FilterResults
+    f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), f(858, 17, Kind::Array), NO, // 2372 ResourceType ResourceName ConfigurationKeys
+    f(4038, 9, Kind::Array), NO, // 2376 Resources
+    f(4038, 9, Kind::Array), f(1891, 15, Kind::Bool), NO, // 2378 Resources IncludeSynonyms
+    f(4038, 9, Kind::Array), f(1891, 15, Kind::Bool), f(1851, 20, Kind::Bool), NO, // 2381 Resources IncludeSynonyms IncludeDocumentation
+    f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), f(858, 17, Kind::Array), NO, // 2385 ResourceType ResourceName ConfigurationKeys
+    NO, f(4038, 9, Kind::Array), f(1891, 15, Kind::Bool), f(1851, 20, Kind::Bool), NO, // 2389 Resources IncludeSynonyms IncludeDocumentation
+    f(2808, 4, Kind::String), f(5534, 5, Kind::String), f(3623, 8, Kind::Bool), f(2008, 9, Kind::Bool), f(2080, 11, Kind::Bool), NO, // 2394 Name Value ReadOnly IsDefault IsSensitive
+    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), f(851, 7, Kind::Array), NO, // 2400 ErrorCode ErrorMessage ResourceType ResourceName Configs
+    f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, // 2406 ThrottleTimeMs Results
+    f(2808, 4, Kind::String), f(5534, 5, Kind::String), f(4379, 6, Kind::Int8), NO, // 2409 Name Value Source
+    f(2808, 4, Kind::String), f(5534, 5, Kind::String), f(3623, 8, Kind::Bool), f(829, 12, Kind::Int8), f(2080, 11, Kind::Bool), f(4666, 8, Kind::Array), NO, // 2413 Name Value ReadOnly ConfigSource IsSensitive Synonyms
+    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), f(851, 7, Kind::Array), NO, // 2420 ErrorCode ErrorMessage ResourceType ResourceName Configs
+    f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, // 2426 ThrottleTimeMs Results
+    f(2808, 4, Kind::String), f(5534, 5, Kind::String), f(3623, 8, Kind::Bool), f(829, 12, Kind::Int8), f(2080, 11, Kind::Bool), f(4666, 8, Kind::Array), f(841, 10, Kind::Int8), f(1230, 13, Kind::String), NO, // 2429 Name Value ReadOnly ConfigSource IsSensitive Synonyms ConfigType Documentation
+    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), f(851, 7, Kind::Array), NO, // 2438 ErrorCode ErrorMessage ResourceType ResourceName Configs
+    f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, // 2444 ThrottleTimeMs Results
+    f(2808, 4, Kind::String), f(5534, 5, Kind::String), f(4379, 6, Kind::Int8), NO, // 2447 Name Value Source
+    f(2808, 4, Kind::String), f(5534, 5, Kind::String), f(3623, 8, Kind::Bool), f(829, 12, Kind::Int8), f(2080, 11, Kind::Bool), f(4666, 8, Kind::Array), f(841, 10, Kind::Int8), f(1230, 13, Kind::String), NO, // 2451 Name Value ReadOnly ConfigSource IsSensitive Synonyms ConfigType Documentation
+    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), f(851, 7, Kind::Array), NO, // 2460 ErrorCode ErrorMessage ResourceType ResourceName Configs
+    NO, f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, // 2466 ThrottleTimeMs Results
+    f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), f(851, 7, Kind::Array), NO, // 2470 ResourceType ResourceName Configs
+    f(4038, 9, Kind::Array), f(5522, 12, Kind::Bool), NO, // 2474 Resources ValidateOnly
+    f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), f(851, 7, Kind::Array), NO, // 2477 ResourceType ResourceName Configs
+    NO, f(4038, 9, Kind::Array), f(5522, 12, Kind::Bool), NO, // 2481 Resources ValidateOnly
+    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), NO, // 2485 ErrorCode ErrorMessage ResourceType ResourceName
+    f(4763, 14, Kind::Int32), f(4081, 9, Kind::Array), NO, // 2490 ThrottleTimeMs Responses
+    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), NO, // 2493 ErrorCode ErrorMessage ResourceType ResourceName
+    NO, f(4763, 14, Kind::Int32), f(4081, 9, Kind::Array), NO, // 2498 ThrottleTimeMs Responses
+    f(3276, 4, Kind::String), f(4997, 6, Kind::Array), NO, // 2502 Path Topics
+    f(1212, 4, Kind::Array), NO, // 2505 Dirs
+    f(3276, 4, Kind::String), f(4997, 6, Kind::Array), NO, // 2507 Path Topics
+    NO, f(1212, 4, Kind::Array), NO, // 2510 Dirs
+    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 2513 TopicName Partitions
+    f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, // 2516 ThrottleTimeMs Results
+    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 2519 TopicName Partitions
+    NO, f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, // 2522 ThrottleTimeMs Results
+    f(4997, 6, Kind::Array), NO, // 2526 Topics
+    NO, f(4997, 6, Kind::Array), NO, // 2528 Topics
+    f(3134, 14, Kind::Int32), f(3214, 13, Kind::Int64), f(2933, 9, Kind::Int64), f(2025, 11, Kind::Bool), NO, // 2531 PartitionIndex PartitionSize OffsetLag IsFutureKey
+    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 2536 Name Partitions
+    f(1392, 9, Kind::Int16), f(2449, 6, Kind::String), f(4997, 6, Kind::Array), NO, // 2539 ErrorCode LogDir Topics
+    f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, // 2543 ThrottleTimeMs Results
+    f(3134, 14, Kind::Int32), f(3214, 13, Kind::Int64), f(2933, 9, Kind::Int64), f(2025, 11, Kind::Bool), NO, // 2546 PartitionIndex PartitionSize OffsetLag IsFutureKey
+    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 2551 Name Partitions
+    f(1392, 9, Kind::Int16), f(2449, 6, Kind::String), f(4997, 6, Kind::Array), NO, // 2554 ErrorCode LogDir Topics
+    NO, f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, // 2558 ThrottleTimeMs Results
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4090, 7, Kind::Array), NO, // 2562 ThrottleTimeMs ErrorCode Results
+    f(1392, 9, Kind::Int16), f(2449, 6, Kind::String), f(4997, 6, Kind::Array), f(5095, 10, Kind::Int64), f(5394, 11, Kind::Int64), NO, // 2567 ErrorCode LogDir Topics TotalBytes UsableBytes
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4090, 7, Kind::Array), NO, // 2573 ThrottleTimeMs ErrorCode Results
+    f(1392, 9, Kind::Int16), f(2449, 6, Kind::String), f(4997, 6, Kind::Array), f(5095, 10, Kind::Int64), f(5394, 11, Kind::Int64), f(1998, 10, Kind::Bool), NO, // 2578 ErrorCode LogDir Topics TotalBytes UsableBytes IsCordoned
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4090, 7, Kind::Array), NO, // 2585 ThrottleTimeMs ErrorCode Results
+    f(416, 9, Kind::Bytes), NO, // 2590 AuthBytes
+    NO, f(416, 9, Kind::Bytes), NO, // 2592 AuthBytes
+    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(416, 9, Kind::Bytes), NO, // 2595 ErrorCode ErrorMessage AuthBytes
+    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(416, 9, Kind::Bytes), f(4243, 17, Kind::Int64), NO, // 2599 ErrorCode ErrorMessage AuthBytes SessionLifetimeMs
+    NO, f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(416, 9, Kind::Bytes), f(4243, 17, Kind::Int64), NO, // 2604 ErrorCode ErrorMessage AuthBytes SessionLifetimeMs
+    f(515, 9, Kind::Array), NO, // 2610 BrokerIds
+    f(2808, 4, Kind::String), f(977, 5, Kind::Int32), f(393, 11, Kind::Array), NO, // 2612 Name Count Assignments
+    f(4997, 6, Kind::Array), f(4777, 9, Kind::Int32), f(5522, 12, Kind::Bool), NO, // 2616 Topics TimeoutMs ValidateOnly
+    f(515, 9, Kind::Array), NO, // 2620 BrokerIds
+    f(2808, 4, Kind::String), f(977, 5, Kind::Int32), f(393, 11, Kind::Array), NO, // 2622 Name Count Assignments
+    NO, f(4997, 6, Kind::Array), f(4777, 9, Kind::Int32), f(5522, 12, Kind::Bool), NO, // 2626 Topics TimeoutMs ValidateOnly
+    f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, // 2631 ThrottleTimeMs Results
+    NO, f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, // 2634 ThrottleTimeMs Results
+    f(3455, 13, Kind::String), f(3442, 13, Kind::String), NO, // 2638 PrincipalType PrincipalName
+    f(3728, 8, Kind::Array), f(2541, 13, Kind::Int64), NO, // 2641 Renewers MaxLifetimeMs
+    f(3455, 13, Kind::String), f(3442, 13, Kind::String), NO, // 2644 PrincipalType PrincipalName
+    NO, f(3728, 8, Kind::Array), f(2541, 13, Kind::Int64), NO, // 2647 Renewers MaxLifetimeMs
+    NO, f(3030, 18, Kind::String), f(3012, 18, Kind::String), f(3728, 8, Kind::Array), f(2541, 13, Kind::Int64), NO, // 2651 OwnerPrincipalType OwnerPrincipalName Renewers MaxLifetimeMs
+    f(1392, 9, Kind::Int16), f(3455, 13, Kind::String), f(3442, 13, Kind::String), f(2130, 16, Kind::Int64), f(1446, 17, Kind::Int64), f(2608, 14, Kind::Int64), f(4795, 7, Kind::String), f(1749, 4, Kind::Bytes), f(4763, 14, Kind::Int32), NO, // 2657 ErrorCode PrincipalType PrincipalName IssueTimestampMs ExpiryTimestampMs MaxTimestampMs TokenId Hmac ThrottleTimeMs
+    NO, f(1392, 9, Kind::Int16), f(3455, 13, Kind::String), f(3442, 13, Kind::String), f(2130, 16, Kind::Int64), f(1446, 17, Kind::Int64), f(2608, 14, Kind::Int64), f(4795, 7, Kind::String), f(1749, 4, Kind::Bytes), f(4763, 14, Kind::Int32), NO, // 2667 ErrorCode PrincipalType PrincipalName IssueTimestampMs ExpiryTimestampMs MaxTimestampMs TokenId Hmac ThrottleTimeMs
+    NO, f(1392, 9, Kind::Int16), f(3455, 13, Kind::String), f(3442, 13, Kind::String), f(4829, 27, Kind::String), f(4802, 27, Kind::String), f(2130, 16, Kind::Int64), f(1446, 17, Kind::Int64), f(2608, 14, Kind::Int64), f(4795, 7, Kind::String), f(1749, 4, Kind::Bytes), f(4763, 14, Kind::Int32), NO, // 2678 ErrorCode PrincipalType PrincipalName TokenRequesterPrincipalType TokenRequesterPrincipalName IssueTimestampMs ExpiryTimestampMs MaxTimestampMs TokenId Hmac ThrottleTimeMs
+    f(1749, 4, Kind::Bytes), f(3715, 13, Kind::Int64), NO, // 2691 Hmac RenewPeriodMs
+    NO, f(1749, 4, Kind::Bytes), f(3715, 13, Kind::Int64), NO, // 2694 Hmac RenewPeriodMs
+    f(1392, 9, Kind::Int16), f(1446, 17, Kind::Int64), f(4763, 14, Kind::Int32), NO, // 2698 ErrorCode ExpiryTimestampMs ThrottleTimeMs
+    NO, f(1392, 9, Kind::Int16), f(1446, 17, Kind::Int64), f(4763, 14, Kind::Int32), NO, // 2702 ErrorCode ExpiryTimestampMs ThrottleTimeMs
+    f(1749, 4, Kind::Bytes), f(1413, 18, Kind::Int64), NO, // 2707 Hmac ExpiryTimePeriodMs
+    NO, f(1749, 4, Kind::Bytes), f(1413, 18, Kind::Int64), NO, // 2710 Hmac ExpiryTimePeriodMs
+    f(3048, 6, Kind::Array), NO, // 2714 Owners
+    NO, f(3048, 6, Kind::Array), NO, // 2716 Owners
+    f(3455, 13, Kind::String), f(3442, 13, Kind::String), f(2116, 14, Kind::Int64), f(1431, 15, Kind::Int64), f(2596, 12, Kind::Int64), f(4795, 7, Kind::String), f(1749, 4, Kind::Bytes), f(3728, 8, Kind::Array), NO, // 2719 PrincipalType PrincipalName IssueTimestamp ExpiryTimestamp MaxTimestamp TokenId Hmac Renewers
+    f(1392, 9, Kind::Int16), f(4856, 6, Kind::Array), f(4763, 14, Kind::Int32), NO, // 2728 ErrorCode Tokens ThrottleTimeMs
+    f(3455, 13, Kind::String), f(3442, 13, Kind::String), f(2116, 14, Kind::Int64), f(1431, 15, Kind::Int64), f(2596, 12, Kind::Int64), f(4795, 7, Kind::String), f(1749, 4, Kind::Bytes), f(3728, 8, Kind::Array), NO, // 2732 PrincipalType PrincipalName IssueTimestamp ExpiryTimestamp MaxTimestamp TokenId Hmac Renewers
+    NO, f(1392, 9, Kind::Int16), f(4856, 6, Kind::Array), f(4763, 14, Kind::Int32), NO, // 2741 ErrorCode Tokens ThrottleTimeMs
+    f(3455, 13, Kind::String), f(3442, 13, Kind::String), f(4829, 27, Kind::String), f(4802, 27, Kind::String), f(2116, 14, Kind::Int64), f(1431, 15, Kind::Int64), f(2596, 12, Kind::Int64), f(4795, 7, Kind::String), f(1749, 4, Kind::Bytes), f(3728, 8, Kind::Array), NO, // 2746 PrincipalType PrincipalName TokenRequesterPrincipalType TokenRequesterPrincipalName IssueTimestamp ExpiryTimestamp MaxTimestamp TokenId Hmac Renewers
+    NO, f(1392, 9, Kind::Int16), f(4856, 6, Kind::Array), f(4763, 14, Kind::Int32), NO, // 2757 ErrorCode Tokens ThrottleTimeMs
+    f(1706, 11, Kind::Array), NO, // 2762 GroupsNames
+    NO, f(1706, 11, Kind::Array), NO, // 2764 GroupsNames
+    f(1651, 7, Kind::String), f(1392, 9, Kind::Int16), NO, // 2767 GroupId ErrorCode
+    f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, // 2770 ThrottleTimeMs Results
+    f(1651, 7, Kind::String), f(1392, 9, Kind::Int16), NO, // 2773 GroupId ErrorCode
+    NO, f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, // 2776 ThrottleTimeMs Results
+    f(1651, 7, Kind::String), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 2780 GroupId ErrorCode ErrorMessage
+    NO, f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, // 2784 ThrottleTimeMs Results
+    f(4959, 15, Kind::Array), f(4777, 9, Kind::Int32), NO, // 2788 TopicPartitions TimeoutMs
+    f(1257, 12, Kind::Int8), f(4959, 15, Kind::Array), f(4777, 9, Kind::Int32), NO, // 2791 ElectionType TopicPartitions TimeoutMs
+    NO, f(1257, 12, Kind::Int8), f(4959, 15, Kind::Array), f(4777, 9, Kind::Int32), NO, // 2795 ElectionType TopicPartitions TimeoutMs
+    f(3123, 11, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 2800 PartitionId ErrorCode ErrorMessage
+    f(4862, 5, Kind::String), f(3199, 15, Kind::Array), NO, // 2804 Topic PartitionResult
+    f(4763, 14, Kind::Int32), f(3798, 22, Kind::Array), NO, // 2807 ThrottleTimeMs ReplicaElectionResults
+    f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(3798, 22, Kind::Array), NO, // 2810 ThrottleTimeMs ErrorCode ReplicaElectionResults
+    f(3123, 11, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 2814 PartitionId ErrorCode ErrorMessage
+    f(4862, 5, Kind::String), f(3199, 15, Kind::Array), NO, // 2818 Topic PartitionResult
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(3798, 22, Kind::Array), NO, // 2821 ThrottleTimeMs ErrorCode ReplicaElectionResults
+    f(2808, 4, Kind::String), f(799, 15, Kind::Int8), f(5534, 5, Kind::String), NO, // 2826 Name ConfigOperation Value
+    f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), f(851, 7, Kind::Array), NO, // 2830 ResourceType ResourceName Configs
+    f(4038, 9, Kind::Array), f(5522, 12, Kind::Bool), NO, // 2834 Resources ValidateOnly
+    f(2808, 4, Kind::String), f(799, 15, Kind::Int8), f(5534, 5, Kind::String), NO, // 2837 Name ConfigOperation Value
+    f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), f(851, 7, Kind::Array), NO, // 2841 ResourceType ResourceName Configs
+    NO, f(4038, 9, Kind::Array), f(5522, 12, Kind::Bool), NO, // 2845 Resources ValidateOnly
+    f(3134, 14, Kind::Int32), f(3865, 8, Kind::Array), NO, // 2849 PartitionIndex Replicas
+    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 2852 Name Partitions
+    NO, f(4777, 9, Kind::Int32), f(4997, 6, Kind::Array), NO, // 2855 TimeoutMs Topics
+    NO, f(4777, 9, Kind::Int32), f(327, 28, Kind::Bool), f(4997, 6, Kind::Array), NO, // 2859 TimeoutMs AllowReplicationFactorChange Topics
+    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 2864 PartitionIndex ErrorCode ErrorMessage
+    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 2868 Name Partitions
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4081, 9, Kind::Array), NO, // 2871 ThrottleTimeMs ErrorCode ErrorMessage Responses
+    NO, f(4763, 14, Kind::Int32), f(327, 28, Kind::Bool), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4081, 9, Kind::Array), NO, // 2877 ThrottleTimeMs AllowReplicationFactorChange ErrorCode ErrorMessage Responses
+    NO, f(4777, 9, Kind::Int32), f(4997, 6, Kind::Array), NO, // 2884 TimeoutMs Topics
+    f(3134, 14, Kind::Int32), f(3865, 8, Kind::Array), f(277, 14, Kind::Array), f(3699, 16, Kind::Array), NO, // 2888 PartitionIndex Replicas AddingReplicas RemovingReplicas
+    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 2893 Name Partitions
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4997, 6, Kind::Array), NO, // 2896 ThrottleTimeMs ErrorCode ErrorMessage Topics
+    f(3134, 14, Kind::Int32), NO, // 2902 PartitionIndex
+    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 2904 Name Partitions
+    f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, // 2907 GroupId Topics
+    f(1392, 9, Kind::Int16), f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), NO, // 2910 ErrorCode ThrottleTimeMs Topics
+    f(1370, 10, Kind::String), f(2512, 9, Kind::Int8), f(2507, 5, Kind::String), NO, // 2914 EntityType MatchType Match
+    f(774, 10, Kind::Array), f(4553, 6, Kind::Bool), NO, // 2918 Components Strict
+    f(1370, 10, Kind::String), f(2512, 9, Kind::Int8), f(2507, 5, Kind::String), NO, // 2921 EntityType MatchType Match
+    NO, f(774, 10, Kind::Array), f(4553, 6, Kind::Bool), NO, // 2925 Components Strict
+    f(1370, 10, Kind::String), f(1360, 10, Kind::String), NO, // 2929 EntityType EntityName
+    f(2190, 3, Kind::String), f(5534, 5, Kind::Float64), NO, // 2932 Key Value
+    f(1354, 6, Kind::Array), f(5539, 6, Kind::Array), NO, // 2935 Entity Values
+    f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1380, 7, Kind::Array), NO, // 2938 ThrottleTimeMs ErrorCode ErrorMessage Entries
+    f(1370, 10, Kind::String), f(1360, 10, Kind::String), NO, // 2943 EntityType EntityName
+    f(2190, 3, Kind::String), f(5534, 5, Kind::Float64), NO, // 2946 Key Value
+    f(1354, 6, Kind::Array), f(5539, 6, Kind::Array), NO, // 2949 Entity Values
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1380, 7, Kind::Array), NO, // 2952 ThrottleTimeMs ErrorCode ErrorMessage Entries
+    f(2190, 3, Kind::String), f(5534, 5, Kind::Float64), f(3693, 6, Kind::Bool), NO, // 2958 Key Value Remove
+    f(1354, 6, Kind::Array), f(3009, 3, Kind::Array), NO, // 2962 Entity Ops
+    f(1380, 7, Kind::Array), f(5522, 12, Kind::Bool), NO, // 2965 Entries ValidateOnly
+    f(2190, 3, Kind::String), f(5534, 5, Kind::Float64), f(3693, 6, Kind::Bool), NO, // 2968 Key Value Remove
+    f(1354, 6, Kind::Array), f(3009, 3, Kind::Array), NO, // 2972 Entity Ops
+    NO, f(1380, 7, Kind::Array), f(5522, 12, Kind::Bool), NO, // 2975 Entries ValidateOnly
+    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1354, 6, Kind::Array), NO, // 2979 ErrorCode ErrorMessage Entity
+    f(4763, 14, Kind::Int32), f(1380, 7, Kind::Array), NO, // 2983 ThrottleTimeMs Entries
+    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1354, 6, Kind::Array), NO, // 2986 ErrorCode ErrorMessage Entity
+    NO, f(4763, 14, Kind::Int32), f(1380, 7, Kind::Array), NO, // 2990 ThrottleTimeMs Entries
+    f(2808, 4, Kind::String), NO, // 2994 Name
+    NO, f(5421, 5, Kind::Array), NO, // 2996 Users
+    f(2656, 9, Kind::Int8), f(2146, 10, Kind::Int32), NO, // 2999 Mechanism Iterations
+    f(5405, 4, Kind::String), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(991, 15, Kind::Array), NO, // 3002 User ErrorCode ErrorMessage CredentialInfos
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4090, 7, Kind::Array), NO, // 3007 ThrottleTimeMs ErrorCode ErrorMessage Results
+    f(2808, 4, Kind::String), f(2656, 9, Kind::Int8), NO, // 3013 Name Mechanism
+    f(2808, 4, Kind::String), f(2656, 9, Kind::Int8), f(2146, 10, Kind::Int32), f(4174, 4, Kind::Bytes), f(4178, 14, Kind::Bytes), NO, // 3016 Name Mechanism Iterations Salt SaltedPassword
+    NO, f(1129, 9, Kind::Array), f(5384, 10, Kind::Array), NO, // 3022 Deletions Upsertions
+    f(5405, 4, Kind::String), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 3026 User ErrorCode ErrorMessage
+    NO, f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, // 3030 ThrottleTimeMs Results
+    f(3134, 14, Kind::Int32), f(3820, 12, Kind::Int32), f(3832, 9, Kind::Int32), f(2280, 15, Kind::Int32), f(2270, 10, Kind::Int64), NO, // 3034 PartitionIndex ReplicaEpoch ReplicaId LastOffsetEpoch LastOffset
+    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3040 TopicName Partitions
+    NO, f(689, 9, Kind::String), f(4997, 6, Kind::Array), NO, // 3043 ClusterId Topics
+    f(3134, 14, Kind::Int32), f(3820, 12, Kind::Int32), f(3832, 9, Kind::Int32), f(3780, 18, Kind::Uuid), f(5566, 16, Kind::Uuid), f(2280, 15, Kind::Int32), f(2270, 10, Kind::Int64), NO, // 3047 PartitionIndex ReplicaEpoch ReplicaId ReplicaDirectoryId VoterDirectoryId LastOffsetEpoch LastOffset
+    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3055 TopicName Partitions
+    NO, f(689, 9, Kind::String), f(5582, 7, Kind::Int32), f(4997, 6, Kind::Array), NO, // 3058 ClusterId VoterId Topics
+    f(3134, 14, Kind::Int32), f(3820, 12, Kind::Int32), f(3832, 9, Kind::Int32), f(3780, 18, Kind::Uuid), f(5566, 16, Kind::Uuid), f(2280, 15, Kind::Int32), f(2270, 10, Kind::Int64), f(3334, 7, Kind::Bool), NO, // 3063 PartitionIndex ReplicaEpoch ReplicaId ReplicaDirectoryId VoterDirectoryId LastOffsetEpoch LastOffset PreVote
+    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3072 TopicName Partitions
+    NO, f(689, 9, Kind::String), f(5582, 7, Kind::Int32), f(4997, 6, Kind::Array), NO, // 3075 ClusterId VoterId Topics
+    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(5555, 11, Kind::Bool), NO, // 3080 PartitionIndex ErrorCode LeaderId LeaderEpoch VoteGranted
+    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3086 TopicName Partitions
+    NO, f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, // 3089 ErrorCode Topics
+    f(2857, 6, Kind::Int32), f(1753, 4, Kind::String), f(3322, 4, Kind::Uint16), NO, // 3093 NodeId Host Port
+    f(2844, 13, Kind::Array), NO, // 3097 NodeEndpoints
+    NO, f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, // 3099 ErrorCode Topics
+    f(3134, 14, Kind::Int32), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), NO, // 3103 PartitionIndex LeaderId LeaderEpoch
+    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3107 TopicName Partitions
+    f(689, 9, Kind::String), f(4997, 6, Kind::Array), NO, // 3110 ClusterId Topics
+    f(3134, 14, Kind::Int32), f(5566, 16, Kind::Uuid), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), NO, // 3113 PartitionIndex VoterDirectoryId LeaderId LeaderEpoch
+    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3118 TopicName Partitions
+    f(2808, 4, Kind::String), f(1753, 4, Kind::String), f(3322, 4, Kind::Uint16), NO, // 3121 Name Host Port
+    NO, f(689, 9, Kind::String), f(5582, 7, Kind::Int32), f(4997, 6, Kind::Array), f(2342, 15, Kind::Array), NO, // 3125 ClusterId VoterId Topics LeaderEndpoints
+    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), NO, // 3131 PartitionIndex ErrorCode LeaderId LeaderEpoch
+    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3136 TopicName Partitions
+    f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, // 3139 ErrorCode Topics
+    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), NO, // 3142 PartitionIndex ErrorCode LeaderId LeaderEpoch
+    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3147 TopicName Partitions
+    NO, f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, // 3150 ErrorCode Topics
+    f(3134, 14, Kind::Int32), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(3380, 19, Kind::Array), NO, // 3154 PartitionIndex LeaderId LeaderEpoch PreferredSuccessors
+    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3159 TopicName Partitions
+    f(689, 9, Kind::String), f(4997, 6, Kind::Array), NO, // 3162 ClusterId Topics
+    f(551, 11, Kind::Int32), f(531, 20, Kind::Uuid), NO, // 3165 CandidateId CandidateDirectoryId
+    f(3134, 14, Kind::Int32), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(3341, 19, Kind::Array), NO, // 3168 PartitionIndex LeaderId LeaderEpoch PreferredCandidates
+    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3173 TopicName Partitions
+    NO, f(689, 9, Kind::String), f(4997, 6, Kind::Array), f(2342, 15, Kind::Array), NO, // 3176 ClusterId Topics LeaderEndpoints
+    f(3134, 14, Kind::Int32), NO, // 3181 PartitionIndex
+    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3183 TopicName Partitions
+    NO, f(4997, 6, Kind::Array), NO, // 3186 Topics
+    f(3832, 9, Kind::Int32), f(2462, 12, Kind::Int64), NO, // 3189 ReplicaId LogEndOffset
+    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(1736, 13, Kind::Int64), f(1079, 13, Kind::Array), f(2889, 9, Kind::Array), NO, // 3192 PartitionIndex ErrorCode LeaderId LeaderEpoch HighWatermark CurrentVoters Observers
+    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3200 TopicName Partitions
+    NO, f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, // 3203 ErrorCode Topics
+    f(3832, 9, Kind::Int32), f(2462, 12, Kind::Int64), f(2224, 18, Kind::Int64), f(2203, 21, Kind::Int64), NO, // 3207 ReplicaId LogEndOffset LastFetchTimestamp LastCaughtUpTimestamp
+    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(1736, 13, Kind::Int64), f(1079, 13, Kind::Array), f(2889, 9, Kind::Array), NO, // 3212 PartitionIndex ErrorCode LeaderId LeaderEpoch HighWatermark CurrentVoters Observers
+    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3220 TopicName Partitions
+    NO, f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, // 3223 ErrorCode Topics
+    f(3832, 9, Kind::Int32), f(3780, 18, Kind::Uuid), f(2462, 12, Kind::Int64), f(2224, 18, Kind::Int64), f(2203, 21, Kind::Int64), NO, // 3227 ReplicaId ReplicaDirectoryId LogEndOffset LastFetchTimestamp LastCaughtUpTimestamp
+    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(1736, 13, Kind::Int64), f(1079, 13, Kind::Array), f(2889, 9, Kind::Array), NO, // 3233 PartitionIndex ErrorCode ErrorMessage LeaderId LeaderEpoch HighWatermark CurrentVoters Observers
+    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3242 TopicName Partitions
+    f(2857, 6, Kind::Int32), f(2403, 9, Kind::Array), NO, // 3245 NodeId Listeners
+    NO, f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4997, 6, Kind::Array), f(2871, 5, Kind::Array), NO, // 3248 ErrorCode ErrorMessage Topics Nodes
+    f(3134, 14, Kind::Int32), f(2357, 11, Kind::Int32), f(2812, 6, Kind::Array), f(3076, 14, Kind::Int32), NO, // 3254 PartitionIndex LeaderEpoch NewIsr PartitionEpoch
+    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3259 TopicName Partitions
+    NO, f(507, 8, Kind::Int32), f(496, 11, Kind::Int64), f(4997, 6, Kind::Array), NO, // 3262 BrokerId BrokerEpoch Topics
+    f(3134, 14, Kind::Int32), f(2357, 11, Kind::Int32), f(2812, 6, Kind::Array), f(2376, 19, Kind::Int8), f(3076, 14, Kind::Int32), NO, // 3267 PartitionIndex LeaderEpoch NewIsr LeaderRecoveryState PartitionEpoch
+    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3273 TopicName Partitions
+    NO, f(507, 8, Kind::Int32), f(496, 11, Kind::Int64), f(4997, 6, Kind::Array), NO, // 3276 BrokerId BrokerEpoch Topics
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 3281 TopicId Partitions
+    NO, f(507, 8, Kind::Int32), f(496, 11, Kind::Int64), f(4997, 6, Kind::Array), NO, // 3284 BrokerId BrokerEpoch Topics
+    f(507, 8, Kind::Int32), f(496, 11, Kind::Int64), NO, // 3289 BrokerId BrokerEpoch
+    f(3134, 14, Kind::Int32), f(2357, 11, Kind::Int32), f(2818, 16, Kind::Array), f(2376, 19, Kind::Int8), f(3076, 14, Kind::Int32), NO, // 3292 PartitionIndex LeaderEpoch NewIsrWithEpochs LeaderRecoveryState PartitionEpoch
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 3298 TopicId Partitions
+    NO, f(507, 8, Kind::Int32), f(496, 11, Kind::Int64), f(4997, 6, Kind::Array), NO, // 3301 BrokerId BrokerEpoch Topics
+    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(2105, 3, Kind::Array), f(3076, 14, Kind::Int32), NO, // 3306 PartitionIndex ErrorCode LeaderId LeaderEpoch Isr PartitionEpoch
+    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3313 TopicName Partitions
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, // 3316 ThrottleTimeMs ErrorCode Topics
+    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(2105, 3, Kind::Array), f(2376, 19, Kind::Int8), f(3076, 14, Kind::Int32), NO, // 3321 PartitionIndex ErrorCode LeaderId LeaderEpoch Isr LeaderRecoveryState PartitionEpoch
+    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3329 TopicName Partitions
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, // 3332 ThrottleTimeMs ErrorCode Topics
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 3337 TopicId Partitions
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, // 3340 ThrottleTimeMs ErrorCode Topics
+    f(1463, 7, Kind::String), f(2632, 15, Kind::Int16), f(313, 14, Kind::Bool), NO, // 3345 Feature MaxVersionLevel AllowDowngrade
+    NO, f(5663, 9, Kind::Int32), f(1470, 14, Kind::Array), NO, // 3349 timeoutMs FeatureUpdates
+    f(1463, 7, Kind::String), f(2632, 15, Kind::Int16), f(5373, 11, Kind::Int8), NO, // 3353 Feature MaxVersionLevel UpgradeType
+    NO, f(5663, 9, Kind::Int32), f(1470, 14, Kind::Array), f(5522, 12, Kind::Bool), NO, // 3357 timeoutMs FeatureUpdates ValidateOnly
+    f(1463, 7, Kind::String), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 3362 Feature ErrorCode ErrorMessage
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4090, 7, Kind::Array), NO, // 3366 ThrottleTimeMs ErrorCode ErrorMessage Results
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 3372 ThrottleTimeMs ErrorCode ErrorMessage
+    NO, f(3890, 11, Kind::Bytes), f(3901, 16, Kind::Bytes), f(572, 17, Kind::Bytes), NO, // 3377 RequestData RequestPrincipal ClientHostAddress
+    NO, f(4047, 12, Kind::Bytes), f(1392, 9, Kind::Int16), NO, // 3382 ResponseData ErrorCode
+    f(3054, 9, Kind::Int32), f(1019, 18, Kind::Int32), f(4369, 10, Kind::Struct), f(3326, 8, Kind::Int64), NO, // 3386 Partition CurrentLeaderEpoch SnapshotId Position
+    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 3391 Name Partitions
+    NO, f(3832, 9, Kind::Int32), f(2533, 8, Kind::Int32), f(4997, 6, Kind::Array), NO, // 3394 ReplicaId MaxBytes Topics
+    f(3054, 9, Kind::Int32), f(1019, 18, Kind::Int32), f(4369, 10, Kind::Struct), f(3326, 8, Kind::Int64), NO, // 3399 Partition CurrentLeaderEpoch SnapshotId Position
+    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 3404 Name Partitions
+    NO, f(3832, 9, Kind::Int32), f(2533, 8, Kind::Int32), f(4997, 6, Kind::Array), NO, // 3407 ReplicaId MaxBytes Topics
+    f(1964, 5, Kind::Int32), f(1392, 9, Kind::Int16), f(4369, 10, Kind::Struct), f(4351, 4, Kind::Int64), f(3326, 8, Kind::Int64), f(5295, 16, Kind::Records), NO, // 3412 Index ErrorCode SnapshotId Size Position UnalignedRecords
+    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 3419 Name Partitions
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, // 3422 ThrottleTimeMs ErrorCode Topics
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, // 3427 ThrottleTimeMs ErrorCode Topics
+    NO, f(1817, 34, Kind::Bool), NO, // 3432 IncludeClusterAuthorizedOperations
+    NO, f(1817, 34, Kind::Bool), f(1333, 12, Kind::Int8), NO, // 3435 IncludeClusterAuthorizedOperations EndpointType
+    NO, f(1817, 34, Kind::Bool), f(1333, 12, Kind::Int8), f(1871, 20, Kind::Bool), NO, // 3439 IncludeClusterAuthorizedOperations EndpointType IncludeFencedBrokers
+    f(507, 8, Kind::Int32), f(1753, 4, Kind::String), f(3322, 4, Kind::Int32), f(3613, 4, Kind::String), NO, // 3444 BrokerId Host Port Rack
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(689, 9, Kind::String), f(890, 12, Kind::Int32), f(524, 7, Kind::Array), f(662, 27, Kind::Int32), NO, // 3449 ThrottleTimeMs ErrorCode ErrorMessage ClusterId ControllerId Brokers ClusterAuthorizedOperations
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1333, 12, Kind::Int8), f(689, 9, Kind::String), f(890, 12, Kind::Int32), f(524, 7, Kind::Array), f(662, 27, Kind::Int32), NO, // 3458 ThrottleTimeMs ErrorCode ErrorMessage EndpointType ClusterId ControllerId Brokers ClusterAuthorizedOperations
+    f(507, 8, Kind::Int32), f(1753, 4, Kind::String), f(3322, 4, Kind::Int32), f(3613, 4, Kind::String), f(2017, 8, Kind::Bool), NO, // 3468 BrokerId Host Port Rack IsFenced
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1333, 12, Kind::Int8), f(689, 9, Kind::String), f(890, 12, Kind::Int32), f(524, 7, Kind::Array), f(662, 27, Kind::Int32), NO, // 3474 ThrottleTimeMs ErrorCode ErrorMessage EndpointType ClusterId ControllerId Brokers ClusterAuthorizedOperations
+    NO, f(4997, 6, Kind::Array), NO, // 3484 Topics
+    f(3499, 10, Kind::Int64), f(3486, 13, Kind::Int32), f(2295, 12, Kind::Int32), f(2323, 13, Kind::Int64), f(902, 16, Kind::Int32), f(1058, 21, Kind::Int64), NO, // 3487 ProducerId ProducerEpoch LastSequence LastTimestamp CoordinatorEpoch CurrentTxnStartOffset
+    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(251, 15, Kind::Array), NO, // 3494 PartitionIndex ErrorCode ErrorMessage ActiveProducers
+    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 3499 Name Partitions
+    NO, f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), NO, // 3502 ThrottleTimeMs Topics
+    f(2808, 4, Kind::String), f(1753, 4, Kind::String), f(3322, 4, Kind::Uint16), f(4192, 16, Kind::Int16), NO, // 3506 Name Host Port SecurityProtocol
+    f(2808, 4, Kind::String), f(2764, 19, Kind::Int16), f(2577, 19, Kind::Int16), NO, // 3511 Name MinSupportedVersion MaxSupportedVersion
+    NO, f(507, 8, Kind::Int32), f(689, 9, Kind::String), f(1777, 13, Kind::Uuid), f(2403, 9, Kind::Array), f(1484, 8, Kind::Array), f(3613, 4, Kind::String), NO, // 3515 BrokerId ClusterId IncarnationId Listeners Features Rack
+    NO, f(507, 8, Kind::Int32), f(689, 9, Kind::String), f(1777, 13, Kind::Uuid), f(2403, 9, Kind::Array), f(1484, 8, Kind::Array), f(3613, 4, Kind::String), f(2046, 19, Kind::Bool), NO, // 3523 BrokerId ClusterId IncarnationId Listeners Features Rack IsMigratingZkBroker
+    f(0, 0, Kind::Uuid), NO, // 3532 
+    NO, f(507, 8, Kind::Int32), f(689, 9, Kind::String), f(1777, 13, Kind::Uuid), f(2403, 9, Kind::Array), f(1484, 8, Kind::Array), f(3613, 4, Kind::String), f(2046, 19, Kind::Bool), f(2455, 7, Kind::Array), NO, // 3534 BrokerId ClusterId IncarnationId Listeners Features Rack IsMigratingZkBroker LogDirs
+    NO, f(507, 8, Kind::Int32), f(689, 9, Kind::String), f(1777, 13, Kind::Uuid), f(2403, 9, Kind::Array), f(1484, 8, Kind::Array), f(3613, 4, Kind::String), f(2046, 19, Kind::Bool), f(2455, 7, Kind::Array), f(3399, 19, Kind::Int64), NO, // 3544 BrokerId ClusterId IncarnationId Listeners Features Rack IsMigratingZkBroker LogDirs PreviousBrokerEpoch
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(496, 11, Kind::Int64), NO, // 3555 ThrottleTimeMs ErrorCode BrokerEpoch
+    NO, f(507, 8, Kind::Int32), f(496, 11, Kind::Int64), f(1037, 21, Kind::Int64), f(5589, 9, Kind::Bool), f(5598, 12, Kind::Bool), NO, // 3560 BrokerId BrokerEpoch CurrentMetadataOffset WantFence WantShutDown
+    f(2898, 14, Kind::Array), NO, // 3567 OfflineLogDirs
+    NO, f(507, 8, Kind::Int32), f(496, 11, Kind::Int64), f(1037, 21, Kind::Int64), f(5589, 9, Kind::Bool), f(5598, 12, Kind::Bool), NO, // 3569 BrokerId BrokerEpoch CurrentMetadataOffset WantFence WantShutDown
+    f(962, 15, Kind::Array), NO, // 3576 CordonedLogDirs
+    NO, f(507, 8, Kind::Int32), f(496, 11, Kind::Int64), f(1037, 21, Kind::Int64), f(5589, 9, Kind::Bool), f(5598, 12, Kind::Bool), NO, // 3578 BrokerId BrokerEpoch CurrentMetadataOffset WantFence WantShutDown
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1979, 10, Kind::Bool), f(2017, 8, Kind::Bool), f(4309, 14, Kind::Bool), NO, // 3585 ThrottleTimeMs ErrorCode IsCaughtUp IsFenced ShouldShutDown
+    NO, f(507, 8, Kind::Int32), NO, // 3592 BrokerId
+    f(0, 0, Kind::String), NO, // 3595 
+    NO, f(5252, 16, Kind::Array), NO, // 3597 TransactionalIds
+    f(1392, 9, Kind::Int16), f(5215, 15, Kind::String), f(5144, 16, Kind::String), f(5177, 20, Kind::Int32), f(5122, 22, Kind::Int64), f(3499, 10, Kind::Int64), f(3486, 13, Kind::Int16), f(4997, 6, Kind::Array), NO, // 3600 ErrorCode TransactionalId TransactionState TransactionTimeoutMs TransactionStartTimeMs ProducerId ProducerEpoch Topics
+    NO, f(4763, 14, Kind::Int32), f(5160, 17, Kind::Array), NO, // 3609 ThrottleTimeMs TransactionStates
+    NO, f(4495, 12, Kind::Array), f(3509, 17, Kind::Array), NO, // 3613 StateFilters ProducerIdFilters
+    NO, f(4495, 12, Kind::Array), f(3509, 17, Kind::Array), f(1243, 14, Kind::Int64), NO, // 3617 StateFilters ProducerIdFilters DurationFilter
+    NO, f(4495, 12, Kind::Array), f(3509, 17, Kind::Array), f(1243, 14, Kind::Int64), f(5230, 22, Kind::String), NO, // 3622 StateFilters ProducerIdFilters DurationFilter TransactionalIdPattern
+    f(5215, 15, Kind::String), f(3499, 10, Kind::Int64), f(5144, 16, Kind::String), NO, // 3628 TransactionalId ProducerId TransactionState
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(5354, 19, Kind::Array), f(5160, 17, Kind::Array), NO, // 3632 ThrottleTimeMs ErrorCode UnknownStateFilters TransactionStates
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(3539, 15, Kind::Int64), f(3526, 13, Kind::Int32), NO, // 3638 ThrottleTimeMs ErrorCode ProducerIdStart ProducerIdLen
+    NO, f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(2691, 11, Kind::Int32), f(1969, 10, Kind::String), f(3617, 6, Kind::String), f(3637, 18, Kind::Int32), f(4559, 20, Kind::Array), f(4208, 14, Kind::String), f(4959, 15, Kind::Array), NO, // 3644 GroupId MemberId MemberEpoch InstanceId RackId RebalanceTimeoutMs SubscribedTopicNames ServerAssignor TopicPartitions
+    NO, f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(2691, 11, Kind::Int32), f(1969, 10, Kind::String), f(3617, 6, Kind::String), f(3637, 18, Kind::Int32), f(4559, 20, Kind::Array), f(4579, 20, Kind::String), f(4208, 14, Kind::String), f(4959, 15, Kind::Array), NO, // 3655 GroupId MemberId MemberEpoch InstanceId RackId RebalanceTimeoutMs SubscribedTopicNames SubscribedTopicRegex ServerAssignor TopicPartitions
+    f(4959, 15, Kind::Array), NO, // 3667 TopicPartitions
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(2702, 8, Kind::String), f(2691, 11, Kind::Int32), f(1717, 19, Kind::Int32), f(368, 10, Kind::Struct), NO, // 3669 ThrottleTimeMs ErrorCode ErrorMessage MemberId MemberEpoch HeartbeatIntervalMs Assignment
+    NO, f(1658, 8, Kind::Array), f(1790, 27, Kind::Bool), NO, // 3678 GroupIds IncludeAuthorizedOperations
+    f(4933, 7, Kind::Uuid), f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3682 TopicId TopicName Partitions
+    f(4959, 15, Kind::Array), NO, // 3686 TopicPartitions
+    f(2702, 8, Kind::String), f(1969, 10, Kind::String), f(3617, 6, Kind::String), f(2691, 11, Kind::Int32), f(589, 8, Kind::String), f(562, 10, Kind::String), f(4559, 20, Kind::Array), f(4579, 20, Kind::String), f(368, 10, Kind::Struct), f(4674, 16, Kind::Struct), NO, // 3688 MemberId InstanceId RackId MemberEpoch ClientId ClientHost SubscribedTopicNames SubscribedTopicRegex Assignment TargetAssignment
+    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1651, 7, Kind::String), f(1681, 10, Kind::String), f(1641, 10, Kind::Int32), f(378, 15, Kind::Int32), f(404, 12, Kind::String), f(2734, 7, Kind::Array), f(425, 20, Kind::Int32), NO, // 3699 ErrorCode ErrorMessage GroupId GroupState GroupEpoch AssignmentEpoch AssignorName Members AuthorizedOperations
+    NO, f(4763, 14, Kind::Int32), f(1700, 6, Kind::Array), NO, // 3709 ThrottleTimeMs Groups
+    f(2702, 8, Kind::String), f(1969, 10, Kind::String), f(3617, 6, Kind::String), f(2691, 11, Kind::Int32), f(589, 8, Kind::String), f(562, 10, Kind::String), f(4559, 20, Kind::Array), f(4579, 20, Kind::String), f(368, 10, Kind::Struct), f(4674, 16, Kind::Struct), f(2724, 10, Kind::Int8), NO, // 3713 MemberId InstanceId RackId MemberEpoch ClientId ClientHost SubscribedTopicNames SubscribedTopicRegex Assignment TargetAssignment MemberType
+    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1651, 7, Kind::String), f(1681, 10, Kind::String), f(1641, 10, Kind::Int32), f(378, 15, Kind::Int32), f(404, 12, Kind::String), f(2734, 7, Kind::Array), f(425, 20, Kind::Int32), NO, // 3725 ErrorCode ErrorMessage GroupId GroupState GroupEpoch AssignmentEpoch AssignorName Members AuthorizedOperations
+    NO, f(4763, 14, Kind::Int32), f(1700, 6, Kind::Array), NO, // 3735 ThrottleTimeMs Groups
+    NO, f(890, 12, Kind::Int32), f(1777, 13, Kind::Uuid), f(5621, 16, Kind::Bool), f(2403, 9, Kind::Array), f(1484, 8, Kind::Array), NO, // 3739 ControllerId IncarnationId ZkMigrationReady Listeners Features
+    NO, f(597, 16, Kind::Uuid), NO, // 3746 ClientInstanceId
+    f(0, 0, Kind::Int8), NO, // 3749 
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(597, 16, Kind::Uuid), f(4599, 14, Kind::Int32), f(67, 24, Kind::Array), f(3599, 14, Kind::Int32), f(4735, 17, Kind::Int32), f(1185, 16, Kind::Bool), f(3917, 16, Kind::Array), NO, // 3751 ThrottleTimeMs ErrorCode ClientInstanceId SubscriptionId AcceptedCompressionTypes PushIntervalMs TelemetryMaxBytes DeltaTemporality RequestedMetrics
+    NO, f(597, 16, Kind::Uuid), f(4599, 14, Kind::Int32), f(4752, 11, Kind::Bool), f(784, 15, Kind::Int8), f(2749, 7, Kind::Bytes), NO, // 3762 ClientInstanceId SubscriptionId Terminating CompressionType Metrics
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 3769 TopicId Partitions
+    f(1775, 2, Kind::Uuid), f(4997, 6, Kind::Array), NO, // 3772 Id Topics
+    NO, f(507, 8, Kind::Int32), f(496, 11, Kind::Int64), f(1201, 11, Kind::Array), NO, // 3775 BrokerId BrokerEpoch Directories
+    f(1775, 2, Kind::Uuid), f(4997, 6, Kind::Array), NO, // 3780 Id Topics
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1201, 11, Kind::Array), NO, // 3783 ThrottleTimeMs ErrorCode Directories
+    NO, f(4025, 13, Kind::Array), NO, // 3788 ResourceTypes
+    f(3946, 12, Kind::String), NO, // 3791 ResourceName
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(814, 15, Kind::Array), NO, // 3793 ThrottleTimeMs ErrorCode ConfigResources
+    f(3946, 12, Kind::String), f(3995, 12, Kind::Int8), NO, // 3798 ResourceName ResourceType
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(814, 15, Kind::Array), NO, // 3801 ThrottleTimeMs ErrorCode ConfigResources
+    NO, f(4997, 6, Kind::Array), f(4059, 22, Kind::Int32), f(1092, 6, Kind::Struct), NO, // 3806 Topics ResponsePartitionLimit Cursor
+    f(1392, 9, Kind::Int16), f(3134, 14, Kind::Int32), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(3841, 12, Kind::Array), f(2108, 8, Kind::Array), f(1269, 22, Kind::Array), f(2258, 12, Kind::Array), f(2912, 15, Kind::Array), NO, // 3811 ErrorCode PartitionIndex LeaderId LeaderEpoch ReplicaNodes IsrNodes EligibleLeaderReplicas LastKnownElr OfflineReplicas
+    f(1392, 9, Kind::Int16), f(2808, 4, Kind::String), f(4933, 7, Kind::Uuid), f(2036, 10, Kind::Bool), f(3242, 10, Kind::Array), f(4867, 25, Kind::Int32), NO, // 3821 ErrorCode Name TopicId IsInternal Partitions TopicAuthorizedOperations
+    NO, f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), f(2834, 10, Kind::Struct), NO, // 3828 ThrottleTimeMs Topics NextCursor
+    NO, f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(2691, 11, Kind::Int32), f(3617, 6, Kind::String), f(4559, 20, Kind::Array), NO, // 3833 GroupId MemberId MemberEpoch RackId SubscribedTopicNames
+    f(2702, 8, Kind::String), f(3617, 6, Kind::String), f(2691, 11, Kind::Int32), f(589, 8, Kind::String), f(562, 10, Kind::String), f(4559, 20, Kind::Array), f(368, 10, Kind::Struct), NO, // 3840 MemberId RackId MemberEpoch ClientId ClientHost SubscribedTopicNames Assignment
+    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1651, 7, Kind::String), f(1681, 10, Kind::String), f(1641, 10, Kind::Int32), f(378, 15, Kind::Int32), f(404, 12, Kind::String), f(2734, 7, Kind::Array), f(425, 20, Kind::Int32), NO, // 3848 ErrorCode ErrorMessage GroupId GroupState GroupEpoch AssignmentEpoch AssignorName Members AuthorizedOperations
+    NO, f(4763, 14, Kind::Int32), f(1700, 6, Kind::Array), NO, // 3858 ThrottleTimeMs Groups
+    f(1562, 11, Kind::Int64), f(2270, 10, Kind::Int64), f(150, 16, Kind::Array), NO, // 3862 FirstOffset LastOffset AcknowledgeTypes
+    f(3134, 14, Kind::Int32), f(3164, 17, Kind::Int32), f(166, 22, Kind::Array), NO, // 3866 PartitionIndex PartitionMaxBytes AcknowledgementBatches
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 3870 TopicId Partitions
+    NO, f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(4292, 17, Kind::Int32), f(2647, 9, Kind::Int32), f(2756, 8, Kind::Int32), f(2533, 8, Kind::Int32), f(4997, 6, Kind::Array), f(1573, 19, Kind::Array), NO, // 3873 GroupId MemberId ShareSessionEpoch MaxWaitMs MinBytes MaxBytes Topics ForgottenTopicsData
+    f(3134, 14, Kind::Int32), f(166, 22, Kind::Array), NO, // 3883 PartitionIndex AcknowledgementBatches
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 3886 TopicId Partitions
+    NO, f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(4292, 17, Kind::Int32), f(2647, 9, Kind::Int32), f(2756, 8, Kind::Int32), f(2533, 8, Kind::Int32), f(2567, 10, Kind::Int32), f(487, 9, Kind::Int32), f(4997, 6, Kind::Array), f(1573, 19, Kind::Array), NO, // 3889 GroupId MemberId ShareSessionEpoch MaxWaitMs MinBytes MaxBytes MaxRecords BatchSize Topics ForgottenTopicsData
+    NO, f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(4292, 17, Kind::Int32), f(2647, 9, Kind::Int32), f(2756, 8, Kind::Int32), f(2533, 8, Kind::Int32), f(2567, 10, Kind::Int32), f(487, 9, Kind::Int32), f(4276, 16, Kind::Int8), f(2070, 10, Kind::Bool), f(4997, 6, Kind::Array), f(1573, 19, Kind::Array), NO, // 3901 GroupId MemberId ShareSessionEpoch MaxWaitMs MinBytes MaxBytes MaxRecords BatchSize ShareAcquireMode IsRenewAck Topics ForgottenTopicsData
+    f(1562, 11, Kind::Int64), f(2270, 10, Kind::Int64), f(1159, 13, Kind::Int16), NO, // 3915 FirstOffset LastOffset DeliveryCount
+    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(107, 20, Kind::Int16), f(127, 23, Kind::String), f(1006, 13, Kind::Struct), f(3667, 7, Kind::Records), f(196, 15, Kind::Array), NO, // 3919 PartitionIndex ErrorCode ErrorMessage AcknowledgeErrorCode AcknowledgeErrorMessage CurrentLeader Records AcquiredRecords
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 3928 TopicId Partitions
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4081, 9, Kind::Array), f(2844, 13, Kind::Array), NO, // 3931 ThrottleTimeMs ErrorCode ErrorMessage Responses NodeEndpoints
+    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(107, 20, Kind::Int16), f(127, 23, Kind::String), f(1006, 13, Kind::Struct), f(3667, 7, Kind::Records), f(196, 15, Kind::Array), NO, // 3938 PartitionIndex ErrorCode ErrorMessage AcknowledgeErrorCode AcknowledgeErrorMessage CurrentLeader Records AcquiredRecords
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 3947 TopicId Partitions
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(211, 24, Kind::Int32), f(4081, 9, Kind::Array), f(2844, 13, Kind::Array), NO, // 3950 ThrottleTimeMs ErrorCode ErrorMessage AcquisitionLockTimeoutMs Responses NodeEndpoints
+    NO, f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(4292, 17, Kind::Int32), f(4997, 6, Kind::Array), NO, // 3958 GroupId MemberId ShareSessionEpoch Topics
+    NO, f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(4292, 17, Kind::Int32), f(2070, 10, Kind::Bool), f(4997, 6, Kind::Array), NO, // 3964 GroupId MemberId ShareSessionEpoch IsRenewAck Topics
+    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1006, 13, Kind::Struct), NO, // 3971 PartitionIndex ErrorCode ErrorMessage CurrentLeader
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 3976 TopicId Partitions
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4081, 9, Kind::Array), f(2844, 13, Kind::Array), NO, // 3979 ThrottleTimeMs ErrorCode ErrorMessage Responses NodeEndpoints
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(211, 24, Kind::Int32), f(4081, 9, Kind::Array), f(2844, 13, Kind::Array), NO, // 3986 ThrottleTimeMs ErrorCode ErrorMessage AcquisitionLockTimeoutMs Responses NodeEndpoints
+    NO, f(689, 9, Kind::String), f(4777, 9, Kind::Int32), f(5582, 7, Kind::Int32), f(5566, 16, Kind::Uuid), f(2403, 9, Kind::Array), NO, // 3994 ClusterId TimeoutMs VoterId VoterDirectoryId Listeners
+    NO, f(689, 9, Kind::String), f(4777, 9, Kind::Int32), f(5582, 7, Kind::Int32), f(5566, 16, Kind::Uuid), f(2403, 9, Kind::Array), f(91, 16, Kind::Bool), NO, // 4001 ClusterId TimeoutMs VoterId VoterDirectoryId Listeners AckWhenCommitted
+    NO, f(689, 9, Kind::String), f(5582, 7, Kind::Int32), f(5566, 16, Kind::Uuid), NO, // 4009 ClusterId VoterId VoterDirectoryId
+    f(2764, 19, Kind::Int16), f(2577, 19, Kind::Int16), NO, // 4014 MinSupportedVersion MaxSupportedVersion
+    NO, f(689, 9, Kind::String), f(1019, 18, Kind::Int32), f(5582, 7, Kind::Int32), f(5566, 16, Kind::Uuid), f(2403, 9, Kind::Array), f(2156, 19, Kind::Struct), NO, // 4017 ClusterId CurrentLeaderEpoch VoterId VoterDirectoryId Listeners KRaftVersionFeature
+    f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(1753, 4, Kind::String), f(3322, 4, Kind::Int32), NO, // 4025 LeaderId LeaderEpoch Host Port
+    f(1006, 13, Kind::Struct), NO, // 4030 CurrentLeader
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), NO, // 4032 ThrottleTimeMs ErrorCode
+    f(3054, 9, Kind::Int32), f(4485, 10, Kind::Int32), f(4442, 11, Kind::Int64), NO, // 4036 Partition StateEpoch StartOffset
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 4040 TopicId Partitions
+    NO, f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, // 4043 GroupId Topics
+    f(3054, 9, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 4047 Partition ErrorCode ErrorMessage
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 4051 TopicId Partitions
+    NO, f(4090, 7, Kind::Array), NO, // 4054 Results
+    f(3054, 9, Kind::Int32), f(2357, 11, Kind::Int32), NO, // 4057 Partition LeaderEpoch
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 4060 TopicId Partitions
+    NO, f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, // 4063 GroupId Topics
+    f(1562, 11, Kind::Int64), f(2270, 10, Kind::Int64), f(1172, 13, Kind::Int8), f(1159, 13, Kind::Int16), NO, // 4067 FirstOffset LastOffset DeliveryState DeliveryCount
+    f(3054, 9, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4485, 10, Kind::Int32), f(4442, 11, Kind::Int64), f(4453, 12, Kind::Array), NO, // 4072 Partition ErrorCode ErrorMessage StateEpoch StartOffset StateBatches
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 4079 TopicId Partitions
+    NO, f(4090, 7, Kind::Array), NO, // 4082 Results
+    f(3054, 9, Kind::Int32), f(4485, 10, Kind::Int32), f(2357, 11, Kind::Int32), f(4442, 11, Kind::Int64), f(4453, 12, Kind::Array), NO, // 4085 Partition StateEpoch LeaderEpoch StartOffset StateBatches
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 4091 TopicId Partitions
+    NO, f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, // 4094 GroupId Topics
+    f(3054, 9, Kind::Int32), f(4485, 10, Kind::Int32), f(2357, 11, Kind::Int32), f(4442, 11, Kind::Int64), f(1138, 21, Kind::Int32), f(4453, 12, Kind::Array), NO, // 4098 Partition StateEpoch LeaderEpoch StartOffset DeliveryCompleteCount StateBatches
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 4105 TopicId Partitions
+    NO, f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, // 4108 GroupId Topics
+    f(3054, 9, Kind::Int32), NO, // 4112 Partition
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 4114 TopicId Partitions
+    NO, f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, // 4117 GroupId Topics
+    f(3054, 9, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4485, 10, Kind::Int32), f(2357, 11, Kind::Int32), f(4442, 11, Kind::Int64), NO, // 4121 Partition ErrorCode ErrorMessage StateEpoch LeaderEpoch StartOffset
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 4128 TopicId Partitions
+    NO, f(4090, 7, Kind::Array), NO, // 4131 Results
+    f(3054, 9, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4485, 10, Kind::Int32), f(2357, 11, Kind::Int32), f(4442, 11, Kind::Int64), f(1138, 21, Kind::Int32), NO, // 4134 Partition ErrorCode ErrorMessage StateEpoch LeaderEpoch StartOffset DeliveryCompleteCount
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 4142 TopicId Partitions
+    NO, f(4090, 7, Kind::Array), NO, // 4145 Results
+    f(2190, 3, Kind::String), f(5534, 5, Kind::String), NO, // 4148 Key Value
+    f(2808, 4, Kind::String), f(3242, 10, Kind::Int32), f(3873, 17, Kind::Int16), f(4912, 12, Kind::Array), NO, // 4151 Name Partitions ReplicationFactor TopicConfigs
+    f(0, 0, Kind::Int16), NO, // 4156 
+    f(4401, 12, Kind::Array), f(4385, 16, Kind::Array), f(3757, 23, Kind::Array), NO, // 4158 SourceTopics SourceTopicRegex RepartitionSourceTopics
+    f(4626, 13, Kind::String), f(4401, 12, Kind::Array), f(4385, 16, Kind::Array), f(4465, 20, Kind::Array), f(3736, 21, Kind::Array), f(3757, 23, Kind::Array), f(945, 17, Kind::Array), NO, // 4162 SubtopologyId SourceTopics SourceTopicRegex StateChangelogTopics RepartitionSinkTopics RepartitionSourceTopics CopartitionGroups
+    f(1387, 5, Kind::Int32), f(4613, 13, Kind::Array), NO, // 4170 Epoch Subtopologies
+    f(4626, 13, Kind::String), f(3242, 10, Kind::Array), NO, // 4173 SubtopologyId Partitions
+    f(1753, 4, Kind::String), f(3322, 4, Kind::Uint16), NO, // 4176 Host Port
+    f(2190, 3, Kind::String), f(5534, 5, Kind::String), NO, // 4179 Key Value
+    f(4626, 13, Kind::String), f(3054, 9, Kind::Int32), f(2927, 6, Kind::Int64), NO, // 4182 SubtopologyId Partition Offset
+    NO, f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(2691, 11, Kind::Int32), f(1309, 24, Kind::Int32), f(1969, 10, Kind::String), f(3617, 6, Kind::String), f(3637, 18, Kind::Int32), f(5003, 8, Kind::Struct), f(266, 11, Kind::Array), f(4430, 12, Kind::Array), f(5610, 11, Kind::Array), f(3468, 9, Kind::String), f(5409, 12, Kind::Struct), f(652, 10, Kind::Array), f(4724, 11, Kind::Array), f(4690, 14, Kind::Array), f(4323, 19, Kind::Bool), NO, // 4186 GroupId MemberId MemberEpoch EndpointInformationEpoch InstanceId RackId RebalanceTimeoutMs Topology ActiveTasks StandbyTasks WarmupTasks ProcessId UserEndpoint ClientTags TaskOffsets TaskEndOffsets ShutdownApplication
+    f(4525, 10, Kind::Int8), f(4535, 12, Kind::String), NO, // 4205 StatusCode StatusDetail
+    f(5409, 12, Kind::Struct), f(235, 16, Kind::Array), f(4413, 17, Kind::Array), NO, // 4208 UserEndpoint ActivePartitions StandbyPartitions
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(2702, 8, Kind::String), f(2691, 11, Kind::Int32), f(1717, 19, Kind::Int32), f(40, 27, Kind::Int32), f(4704, 20, Kind::Int32), f(4519, 6, Kind::Array), f(266, 11, Kind::Array), f(4430, 12, Kind::Array), f(5610, 11, Kind::Array), f(1309, 24, Kind::Int32), f(3252, 24, Kind::Array), NO, // 4212 ThrottleTimeMs ErrorCode ErrorMessage MemberId MemberEpoch HeartbeatIntervalMs AcceptableRecoveryLagLegacy TaskOffsetIntervalMs Status ActiveTasks StandbyTasks WarmupTasks EndpointInformationEpoch PartitionsByUserEndpoint
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(2702, 8, Kind::String), f(2691, 11, Kind::Int32), f(1717, 19, Kind::Int32), f(4704, 20, Kind::Int32), f(19, 21, Kind::Int64), f(4519, 6, Kind::Array), f(266, 11, Kind::Array), f(4430, 12, Kind::Array), f(5610, 11, Kind::Array), f(5030, 27, Kind::Bool), f(1309, 24, Kind::Int32), f(3252, 24, Kind::Array), NO, // 4228 ThrottleTimeMs ErrorCode ErrorMessage MemberId MemberEpoch HeartbeatIntervalMs TaskOffsetIntervalMs AcceptableRecoveryLag Status ActiveTasks StandbyTasks WarmupTasks TopologyDescriptionRequired EndpointInformationEpoch PartitionsByUserEndpoint
+    NO, f(1658, 8, Kind::Array), f(1790, 27, Kind::Bool), f(1938, 26, Kind::Bool), NO, // 4245 GroupIds IncludeAuthorizedOperations IncludeTopologyDescription
+    f(4626, 13, Kind::String), f(4401, 12, Kind::Array), f(3736, 21, Kind::Array), f(4465, 20, Kind::Array), f(3757, 23, Kind::Array), NO, // 4250 SubtopologyId SourceTopics RepartitionSinkTopics StateChangelogTopics RepartitionSourceTopics
+    f(1387, 5, Kind::Int32), f(4613, 13, Kind::Array), NO, // 4256 Epoch Subtopologies
+    f(266, 11, Kind::Array), f(4430, 12, Kind::Array), f(5610, 11, Kind::Array), NO, // 4259 ActiveTasks StandbyTasks WarmupTasks
+    f(2702, 8, Kind::String), f(2691, 11, Kind::Int32), f(1969, 10, Kind::String), f(3617, 6, Kind::String), f(589, 8, Kind::String), f(562, 10, Kind::String), f(5082, 13, Kind::Int32), f(3468, 9, Kind::String), f(5409, 12, Kind::Struct), f(652, 10, Kind::Array), f(4724, 11, Kind::Array), f(4690, 14, Kind::Array), f(368, 10, Kind::Struct), f(4674, 16, Kind::Struct), f(1989, 9, Kind::Bool), NO, // 4263 MemberId MemberEpoch InstanceId RackId ClientId ClientHost TopologyEpoch ProcessId UserEndpoint ClientTags TaskOffsets TaskEndOffsets Assignment TargetAssignment IsClassic
+    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1651, 7, Kind::String), f(1681, 10, Kind::String), f(1641, 10, Kind::Int32), f(378, 15, Kind::Int32), f(5003, 8, Kind::Struct), f(2734, 7, Kind::Array), f(425, 20, Kind::Int32), NO, // 4279 ErrorCode ErrorMessage GroupId GroupState GroupEpoch AssignmentEpoch Topology Members AuthorizedOperations
+    NO, f(4763, 14, Kind::Int32), f(1700, 6, Kind::Array), NO, // 4289 ThrottleTimeMs Groups
+    f(2808, 4, Kind::String), f(2863, 8, Kind::Int8), f(4401, 12, Kind::Array), f(4342, 9, Kind::String), f(4547, 6, Kind::Array), f(4639, 10, Kind::Array), NO, // 4293 Name NodeType SourceTopics SinkTopic Stores Successors
+    f(4626, 13, Kind::String), f(2871, 5, Kind::Array), NO, // 4300 SubtopologyId Nodes
+    f(4379, 6, Kind::Struct), f(3477, 9, Kind::Struct), NO, // 4303 Source Processor
+    f(4613, 13, Kind::Array), f(1629, 12, Kind::Array), NO, // 4306 Subtopologies GlobalStores
+    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1651, 7, Kind::String), f(1681, 10, Kind::String), f(1641, 10, Kind::Int32), f(378, 15, Kind::Int32), f(5003, 8, Kind::Struct), f(2734, 7, Kind::Array), f(425, 20, Kind::Int32), f(5011, 19, Kind::Struct), f(5057, 25, Kind::Int8), f(404, 12, Kind::String), NO, // 4309 ErrorCode ErrorMessage GroupId GroupState GroupEpoch AssignmentEpoch Topology Members AuthorizedOperations TopologyDescription TopologyDescriptionStatus AssignorName
+    NO, f(4763, 14, Kind::Int32), f(1700, 6, Kind::Array), NO, // 4322 ThrottleTimeMs Groups
+    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 4326 TopicName Partitions
+    f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, // 4329 GroupId Topics
+    NO, f(1700, 6, Kind::Array), NO, // 4332 Groups
+    f(3134, 14, Kind::Int32), f(4442, 11, Kind::Int64), f(2357, 11, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 4335 PartitionIndex StartOffset LeaderEpoch ErrorCode ErrorMessage
+    f(4940, 9, Kind::String), f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 4341 TopicName TopicId Partitions
+    f(1651, 7, Kind::String), f(4997, 6, Kind::Array), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 4345 GroupId Topics ErrorCode ErrorMessage
+    NO, f(4763, 14, Kind::Int32), f(1700, 6, Kind::Array), NO, // 4350 ThrottleTimeMs Groups
+    f(3134, 14, Kind::Int32), f(4442, 11, Kind::Int64), f(2357, 11, Kind::Int32), f(2200, 3, Kind::Int64), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 4354 PartitionIndex StartOffset LeaderEpoch Lag ErrorCode ErrorMessage
+    f(4940, 9, Kind::String), f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 4361 TopicName TopicId Partitions
+    f(1651, 7, Kind::String), f(4997, 6, Kind::Array), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 4365 GroupId Topics ErrorCode ErrorMessage
+    NO, f(4763, 14, Kind::Int32), f(1700, 6, Kind::Array), NO, // 4370 ThrottleTimeMs Groups
+    f(3134, 14, Kind::Int32), f(4442, 11, Kind::Int64), NO, // 4374 PartitionIndex StartOffset
+    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 4377 TopicName Partitions
+    NO, f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, // 4380 GroupId Topics
+    f(4940, 9, Kind::String), f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 4384 TopicName TopicId Partitions
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4081, 9, Kind::Array), NO, // 4388 ThrottleTimeMs ErrorCode ErrorMessage Responses
+    f(4940, 9, Kind::String), NO, // 4394 TopicName
+    NO, f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, // 4396 GroupId Topics
+    f(4940, 9, Kind::String), f(4933, 7, Kind::Uuid), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 4400 TopicName TopicId ErrorCode ErrorMessage
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4081, 9, Kind::Array), NO, // 4405 ThrottleTimeMs ErrorCode ErrorMessage Responses
+    NO, f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(5082, 13, Kind::Int32), f(5011, 19, Kind::Struct), NO, // 4411 GroupId MemberId TopologyEpoch TopologyDescription
+    NO, f(890, 12, Kind::Int32), NO, // 4417 ControllerId
 ];
 
 /// All names, one in the other's wake.

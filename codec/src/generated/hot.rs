@@ -5,906 +5,906 @@
 
 use super::short::*;
 use crate::layout::Role::*;
-use crate::layout::table::{Api, Length::*, Op, Op::End, Table, Tag};
+use crate::layout::table::{Api, Length::*, Op, Table, Tag};
 
 pub(crate) static TABLE: Table =
     Table { ops: &OPS, tags: &TAGS, apis: &APIS, fields: None };
 
-static OPS: [Op; 4007] = [
-    skip(4), unread(Int32, NULL), End, // 0 ProduceRequest/TopicData/PartitionData
-    bytes(TopicName, Int16, NOT_NULL), array(Int32, NOT_NULL, 0, 8), End, // 3 ProduceRequest/TopicData
-    int16(Acks), int32(Wait), array(Int32, NOT_NULL, 3, 6), End, // 6 ProduceRequest v0
-    unread(Int16, NULL), int16(Acks), int32(Wait), array(Int32, NOT_NULL, 3, 6), End, // 10 ProduceRequest v3
-    skip(4), unread(Compact, NULL), tags(0, 0), End, // 15 ProduceRequest/TopicData/PartitionData
-    bytes(TopicName, Compact, NOT_NULL), array(Compact, NOT_NULL, 15, 6), tags(0, 0), End, // 19 ProduceRequest/TopicData
-    tags(0, 0), unread(Compact, NULL), int16(Acks), int32(Wait), array(Compact, NOT_NULL, 19, 3), tags(0, 0), End, // 23 ProduceRequest v9
-    uuid(TopicId), array(Compact, NOT_NULL, 15, 6), tags(0, 0), End, // 30 ProduceRequest/TopicData
-    tags(0, 0), unread(Compact, NULL), int16(Acks), int32(Wait), array(Compact, NOT_NULL, 30, 18), tags(0, 0), End, // 34 ProduceRequest v13
-    skip(4), int16(ErrorCode), skip(8), End, // 41 ProduceResponse/Responses/PartitionResponses
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 41, 14), End, // 45 ProduceResponse/Responses
-    array(Int32, NOT_NULL, 45, 6), End, // 48 ProduceResponse v0
-    array(Int32, NOT_NULL, 45, 6), int32(ThrottleTime), End, // 50 ProduceResponse v1
-    skip(4), int16(ErrorCode), skip(16), End, // 53 ProduceResponse/Responses/PartitionResponses
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 53, 22), End, // 57 ProduceResponse/Responses
-    array(Int32, NOT_NULL, 57, 6), int32(ThrottleTime), End, // 60 ProduceResponse v2
-    skip(4), int16(ErrorCode), skip(24), End, // 63 ProduceResponse/Responses/PartitionResponses
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 63, 30), End, // 67 ProduceResponse/Responses
-    array(Int32, NOT_NULL, 67, 6), int32(ThrottleTime), End, // 70 ProduceResponse v5
-    skip(4), unread(Int16, NULL), End, // 73 ProduceResponse/Responses/PartitionResponses/RecordErrors
-    skip(4), int16(ErrorCode), skip(24), array(Int32, NOT_NULL, 73, 6), unread(Int16, NULL), End, // 76 ProduceResponse/Responses/PartitionResponses
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 76, 36), End, // 82 ProduceResponse/Responses
-    array(Int32, NOT_NULL, 82, 6), int32(ThrottleTime), End, // 85 ProduceResponse v8
-    skip(4), int16(ErrorCode), skip(24), array(Compact, NOT_NULL, 15, 6), unread(Compact, NULL), tags(0, 0), End, // 88 ProduceResponse/Responses/PartitionResponses
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 88, 33), tags(0, 0), End, // 95 ProduceResponse/Responses
-    tags(0, 0), array(Compact, NOT_NULL, 95, 3), int32(ThrottleTime), tags(0, 0), End, // 99 ProduceResponse v9
-    int32(NodeId), bytes(Host, Compact, NOT_NULL), int32(Port), unread(Compact, NULL), tags(0, 0), End, // 104 ProduceResponse/NodeEndpoints
-    array(Compact, NOT_NULL, 104, 11), End, // 110 ProduceResponse, tag 0
-    tags(0, 0), array(Compact, NOT_NULL, 95, 3), int32(ThrottleTime), tags(0, 1), End, // 112 ProduceResponse v10
-    skip(16), array(Compact, NOT_NULL, 88, 33), tags(0, 0), End, // 117 ProduceResponse/Responses
-    tags(0, 0), array(Compact, NOT_NULL, 117, 18), int32(ThrottleTime), tags(0, 1), End, // 121 ProduceResponse v13
-    unread(Int16, NOT_NULL), fixed_array(Int32, NOT_NULL, 16), End, // 126 FetchRequest/Topics
-    int32(ReplicaId), int32(Wait), skip(4), array(Int32, NOT_NULL, 126, 6), End, // 129 FetchRequest v0
-    int32(ReplicaId), int32(Wait), skip(8), array(Int32, NOT_NULL, 126, 6), End, // 134 FetchRequest v3
-    int32(ReplicaId), int32(Wait), skip(9), array(Int32, NOT_NULL, 126, 6), End, // 139 FetchRequest v4
-    unread(Int16, NOT_NULL), fixed_array(Int32, NOT_NULL, 24), End, // 144 FetchRequest/Topics
-    int32(ReplicaId), int32(Wait), skip(9), array(Int32, NOT_NULL, 144, 6), End, // 147 FetchRequest v5
-    unread(Int16, NOT_NULL), fixed_array(Int32, NOT_NULL, 4), End, // 152 FetchRequest/ForgottenTopicsData
-    int32(ReplicaId), int32(Wait), skip(17), array(Int32, NOT_NULL, 144, 6), array(Int32, NOT_NULL, 152, 6), End, // 155 FetchRequest v7
-    unread(Int16, NOT_NULL), fixed_array(Int32, NOT_NULL, 28), End, // 161 FetchRequest/Topics
-    int32(ReplicaId), int32(Wait), skip(17), array(Int32, NOT_NULL, 161, 6), array(Int32, NOT_NULL, 152, 6), End, // 164 FetchRequest v9
-    int32(ReplicaId), int32(Wait), skip(17), array(Int32, NOT_NULL, 161, 6), array(Int32, NOT_NULL, 152, 6), unread(Int16, NOT_NULL), End, // 170 FetchRequest v11
-    skip(32), tags(0, 0), End, // 177 FetchRequest/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 177, 33), tags(0, 0), End, // 180 FetchRequest/Topics
-    unread(Compact, NOT_NULL), fixed_array(Compact, NOT_NULL, 4), tags(0, 0), End, // 184 FetchRequest/ForgottenTopicsData
-    tags(0, 0), int32(ReplicaId), int32(Wait), skip(17), array(Compact, NOT_NULL, 180, 3), array(Compact, NOT_NULL, 184, 3), unread(Compact, NOT_NULL), tags(0, 0), End, // 188 FetchRequest v12
-    skip(16), array(Compact, NOT_NULL, 177, 33), tags(0, 0), End, // 197 FetchRequest/Topics
-    skip(16), fixed_array(Compact, NOT_NULL, 4), tags(0, 0), End, // 201 FetchRequest/ForgottenTopicsData
-    tags(0, 0), int32(ReplicaId), int32(Wait), skip(17), array(Compact, NOT_NULL, 197, 18), array(Compact, NOT_NULL, 201, 18), unread(Compact, NOT_NULL), tags(0, 0), End, // 205 FetchRequest v13
-    int32(ReplicaId), skip(8), tags(0, 0), End, // 214 FetchRequest, tag 1
-    tags(0, 0), int32(Wait), skip(17), array(Compact, NOT_NULL, 197, 18), array(Compact, NOT_NULL, 201, 18), unread(Compact, NOT_NULL), tags(1, 1), End, // 218 FetchRequest v15
-    skip(4), int16(ErrorCode), skip(8), unread(Int32, NULL), End, // 226 FetchResponse/Responses/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 226, 18), End, // 231 FetchResponse/Responses
-    array(Int32, NOT_NULL, 231, 6), End, // 234 FetchResponse v0
-    int32(ThrottleTime), array(Int32, NOT_NULL, 231, 6), End, // 236 FetchResponse v1
-    skip(4), int16(ErrorCode), skip(16), fixed_array(Int32, NULL, 16), unread(Int32, NULL), End, // 239 FetchResponse/Responses/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 239, 30), End, // 245 FetchResponse/Responses
-    int32(ThrottleTime), array(Int32, NOT_NULL, 245, 6), End, // 248 FetchResponse v4
-    skip(4), int16(ErrorCode), skip(24), fixed_array(Int32, NULL, 16), unread(Int32, NULL), End, // 251 FetchResponse/Responses/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 251, 38), End, // 257 FetchResponse/Responses
-    int32(ThrottleTime), array(Int32, NOT_NULL, 257, 6), End, // 260 FetchResponse v5
-    int32(ThrottleTime), int16(ErrorCode), skip(4), array(Int32, NOT_NULL, 257, 6), End, // 263 FetchResponse v7
-    skip(4), int16(ErrorCode), skip(24), fixed_array(Int32, NULL, 16), skip(4), unread(Int32, NULL), End, // 268 FetchResponse/Responses/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 268, 42), End, // 275 FetchResponse/Responses
-    int32(ThrottleTime), int16(ErrorCode), skip(4), array(Int32, NOT_NULL, 275, 6), End, // 278 FetchResponse v11
-    skip(16), tags(0, 0), End, // 283 FetchResponse/Responses/Partitions/AbortedTransactions
-    skip(4), int16(ErrorCode), skip(24), array(Compact, NULL, 283, 17), skip(4), unread(Compact, NULL), tags(0, 0), End, // 286 FetchResponse/Responses/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 286, 37), tags(0, 0), End, // 294 FetchResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(4), array(Compact, NOT_NULL, 294, 3), tags(0, 0), End, // 298 FetchResponse v12
-    skip(16), array(Compact, NOT_NULL, 286, 37), tags(0, 0), End, // 305 FetchResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(4), array(Compact, NOT_NULL, 305, 18), tags(0, 0), End, // 309 FetchResponse v13
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(4), array(Compact, NOT_NULL, 305, 18), tags(0, 1), End, // 316 FetchResponse v16
-    skip(4), array(Int32, NOT_NULL, 126, 6), End, // 323 ListOffsetsRequest v0
-    unread(Int16, NOT_NULL), fixed_array(Int32, NOT_NULL, 12), End, // 326 ListOffsetsRequest/Topics
-    skip(4), array(Int32, NOT_NULL, 326, 6), End, // 329 ListOffsetsRequest v1
-    skip(5), array(Int32, NOT_NULL, 326, 6), End, // 332 ListOffsetsRequest v2
-    skip(5), array(Int32, NOT_NULL, 126, 6), End, // 335 ListOffsetsRequest v4
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 283, 17), tags(0, 0), End, // 338 ListOffsetsRequest/Topics
-    tags(0, 0), skip(5), array(Compact, NOT_NULL, 338, 3), tags(0, 0), End, // 342 ListOffsetsRequest v6
-    tags(0, 0), skip(5), array(Compact, NOT_NULL, 338, 3), int32(Wait), tags(0, 0), End, // 347 ListOffsetsRequest v10
-    skip(4), int16(ErrorCode), fixed_array(Int32, NOT_NULL, 8), End, // 353 ListOffsetsResponse/Topics/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 353, 10), End, // 357 ListOffsetsResponse/Topics
-    array(Int32, NOT_NULL, 357, 6), End, // 360 ListOffsetsResponse v0
-    array(Int32, NOT_NULL, 57, 6), End, // 362 ListOffsetsResponse v1
-    int32(ThrottleTime), array(Int32, NOT_NULL, 57, 6), End, // 364 ListOffsetsResponse v2
-    skip(4), int16(ErrorCode), skip(20), End, // 367 ListOffsetsResponse/Topics/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 367, 26), End, // 371 ListOffsetsResponse/Topics
-    int32(ThrottleTime), array(Int32, NOT_NULL, 371, 6), End, // 374 ListOffsetsResponse v4
-    skip(4), int16(ErrorCode), skip(20), tags(0, 0), End, // 377 ListOffsetsResponse/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 377, 27), tags(0, 0), End, // 382 ListOffsetsResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 382, 3), tags(0, 0), End, // 386 ListOffsetsResponse v6
-    unread(Int16, NOT_NULL), End, // 391 MetadataRequest/Topics
-    array(Int32, NOT_NULL, 391, 2), End, // 393 MetadataRequest v0
-    array(Int32, NULL, 391, 2), End, // 395 MetadataRequest v1
-    array(Int32, NULL, 391, 2), skip(1), End, // 397 MetadataRequest v4
-    array(Int32, NULL, 391, 2), skip(3), End, // 400 MetadataRequest v8
-    unread(Compact, NOT_NULL), tags(0, 0), End, // 403 MetadataRequest/Topics
-    tags(0, 0), array(Compact, NULL, 403, 2), skip(3), tags(0, 0), End, // 406 MetadataRequest v9
-    skip(16), unread(Compact, NULL), tags(0, 0), End, // 411 MetadataRequest/Topics
-    tags(0, 0), array(Compact, NULL, 411, 18), skip(3), tags(0, 0), End, // 415 MetadataRequest v10
-    tags(0, 0), array(Compact, NULL, 411, 18), skip(2), tags(0, 0), End, // 420 MetadataRequest v11
-    int32(NodeId), bytes(Host, Int16, NOT_NULL), int32(Port), End, // 425 MetadataResponse/Brokers
-    int16(ErrorCode), skip(8), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), End, // 429 MetadataResponse/Topics/Partitions
-    int16(ErrorCode), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 429, 18), End, // 434 MetadataResponse/Topics
-    array(Int32, NOT_NULL, 425, 10), array(Int32, NOT_NULL, 434, 8), End, // 438 MetadataResponse v0
-    int32(NodeId), bytes(Host, Int16, NOT_NULL), int32(Port), unread(Int16, NULL), End, // 441 MetadataResponse/Brokers
-    int16(ErrorCode), unread(Int16, NOT_NULL), skip(1), array(Int32, NOT_NULL, 429, 18), End, // 446 MetadataResponse/Topics
-    array(Int32, NOT_NULL, 441, 12), skip(4), array(Int32, NOT_NULL, 446, 9), End, // 451 MetadataResponse v1
-    array(Int32, NOT_NULL, 441, 12), unread(Int16, NULL), skip(4), array(Int32, NOT_NULL, 446, 9), End, // 455 MetadataResponse v2
-    int32(ThrottleTime), array(Int32, NOT_NULL, 441, 12), unread(Int16, NULL), skip(4), array(Int32, NOT_NULL, 446, 9), End, // 460 MetadataResponse v3
-    int16(ErrorCode), skip(8), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), End, // 466 MetadataResponse/Topics/Partitions
-    int16(ErrorCode), unread(Int16, NOT_NULL), skip(1), array(Int32, NOT_NULL, 466, 22), End, // 472 MetadataResponse/Topics
-    int32(ThrottleTime), array(Int32, NOT_NULL, 441, 12), unread(Int16, NULL), skip(4), array(Int32, NOT_NULL, 472, 9), End, // 477 MetadataResponse v5
-    int16(ErrorCode), skip(12), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), End, // 483 MetadataResponse/Topics/Partitions
-    int16(ErrorCode), unread(Int16, NOT_NULL), skip(1), array(Int32, NOT_NULL, 483, 26), End, // 489 MetadataResponse/Topics
-    int32(ThrottleTime), array(Int32, NOT_NULL, 441, 12), unread(Int16, NULL), skip(4), array(Int32, NOT_NULL, 489, 9), End, // 494 MetadataResponse v7
-    int16(ErrorCode), unread(Int16, NOT_NULL), skip(1), array(Int32, NOT_NULL, 483, 26), skip(4), End, // 500 MetadataResponse/Topics
-    int32(ThrottleTime), array(Int32, NOT_NULL, 441, 12), unread(Int16, NULL), skip(4), array(Int32, NOT_NULL, 500, 13), skip(4), End, // 506 MetadataResponse v8
-    int16(ErrorCode), skip(12), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), tags(0, 0), End, // 513 MetadataResponse/Topics/Partitions
-    int16(ErrorCode), unread(Compact, NOT_NULL), skip(1), array(Compact, NOT_NULL, 513, 18), skip(4), tags(0, 0), End, // 520 MetadataResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 104, 11), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 520, 10), skip(4), tags(0, 0), End, // 527 MetadataResponse v9
-    int16(ErrorCode), unread(Compact, NOT_NULL), skip(17), array(Compact, NOT_NULL, 513, 18), skip(4), tags(0, 0), End, // 536 MetadataResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 104, 11), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 536, 26), skip(4), tags(0, 0), End, // 543 MetadataResponse v10
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 104, 11), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 536, 26), tags(0, 0), End, // 552 MetadataResponse v11
-    int16(ErrorCode), unread(Compact, NULL), skip(17), array(Compact, NOT_NULL, 513, 18), skip(4), tags(0, 0), End, // 560 MetadataResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 104, 11), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 560, 26), tags(0, 0), End, // 567 MetadataResponse v12
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 104, 11), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 560, 26), int16(ErrorCode), tags(0, 0), End, // 575 MetadataResponse v13
-    unread(Int16, NOT_NULL), skip(16), fixed_array(Int32, NOT_NULL, 4), skip(4), fixed_array(Int32, NOT_NULL, 4), End, // 584 LeaderAndIsrRequest/UngroupedPartitionStates
-    skip(4), unread(Int16, NOT_NULL), skip(4), End, // 590 LeaderAndIsrRequest/LiveLeaders
-    skip(8), array(Int32, NOT_NULL, 584, 30), array(Int32, NOT_NULL, 590, 10), End, // 594 LeaderAndIsrRequest v0
-    unread(Int16, NOT_NULL), skip(16), fixed_array(Int32, NOT_NULL, 4), skip(4), fixed_array(Int32, NOT_NULL, 4), skip(1), End, // 598 LeaderAndIsrRequest/UngroupedPartitionStates
-    skip(8), array(Int32, NOT_NULL, 598, 31), array(Int32, NOT_NULL, 590, 10), End, // 605 LeaderAndIsrRequest v1
-    skip(16), fixed_array(Int32, NOT_NULL, 4), skip(4), fixed_array(Int32, NOT_NULL, 4), skip(1), End, // 609 LeaderAndIsrRequest/TopicStates/PartitionStates
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 609, 29), End, // 615 LeaderAndIsrRequest/TopicStates
-    skip(16), array(Int32, NOT_NULL, 615, 6), array(Int32, NOT_NULL, 590, 10), End, // 618 LeaderAndIsrRequest v2
-    skip(16), fixed_array(Int32, NOT_NULL, 4), skip(4), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), skip(1), End, // 622 LeaderAndIsrRequest/TopicStates/PartitionStates
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 622, 37), End, // 630 LeaderAndIsrRequest/TopicStates
-    skip(16), array(Int32, NOT_NULL, 630, 6), array(Int32, NOT_NULL, 590, 10), End, // 633 LeaderAndIsrRequest v3
-    skip(16), fixed_array(Compact, NOT_NULL, 4), skip(4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), skip(1), tags(0, 0), End, // 637 LeaderAndIsrRequest/TopicStates/PartitionStates
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 637, 26), tags(0, 0), End, // 646 LeaderAndIsrRequest/TopicStates
-    skip(4), unread(Compact, NOT_NULL), skip(4), tags(0, 0), End, // 650 LeaderAndIsrRequest/LiveLeaders
-    tags(0, 0), skip(16), array(Compact, NOT_NULL, 646, 3), array(Compact, NOT_NULL, 650, 10), tags(0, 0), End, // 655 LeaderAndIsrRequest v4
-    unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 637, 26), tags(0, 0), End, // 661 LeaderAndIsrRequest/TopicStates
-    tags(0, 0), skip(17), array(Compact, NOT_NULL, 661, 19), array(Compact, NOT_NULL, 650, 10), tags(0, 0), End, // 666 LeaderAndIsrRequest v5
-    skip(16), fixed_array(Compact, NOT_NULL, 4), skip(4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), skip(2), tags(0, 0), End, // 672 LeaderAndIsrRequest/TopicStates/PartitionStates
-    unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 672, 27), tags(0, 0), End, // 681 LeaderAndIsrRequest/TopicStates
-    tags(0, 0), skip(17), array(Compact, NOT_NULL, 681, 19), array(Compact, NOT_NULL, 650, 10), tags(0, 0), End, // 686 LeaderAndIsrRequest v6
-    tags(0, 0), skip(18), array(Compact, NOT_NULL, 681, 19), array(Compact, NOT_NULL, 650, 10), tags(0, 0), End, // 692 LeaderAndIsrRequest v7
-    unread(Int16, NOT_NULL), skip(4), int16(ErrorCode), End, // 698 LeaderAndIsrResponse/PartitionErrors
-    int16(ErrorCode), array(Int32, NOT_NULL, 698, 8), End, // 702 LeaderAndIsrResponse v0
-    unread(Compact, NOT_NULL), skip(4), int16(ErrorCode), tags(0, 0), End, // 705 LeaderAndIsrResponse/PartitionErrors
-    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 705, 8), tags(0, 0), End, // 710 LeaderAndIsrResponse v4
-    skip(4), int16(ErrorCode), tags(0, 0), End, // 715 LeaderAndIsrResponse/Topics/PartitionErrors
-    skip(16), array(Compact, NOT_NULL, 715, 7), tags(0, 0), End, // 719 LeaderAndIsrResponse/Topics
-    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 719, 18), tags(0, 0), End, // 723 LeaderAndIsrResponse v5
-    unread(Int16, NOT_NULL), skip(4), End, // 728 StopReplicaRequest/UngroupedPartitions
-    skip(9), array(Int32, NOT_NULL, 728, 6), End, // 731 StopReplicaRequest v0
-    skip(17), array(Int32, NOT_NULL, 152, 6), End, // 734 StopReplicaRequest v1
-    tags(0, 0), skip(17), array(Compact, NOT_NULL, 184, 3), tags(0, 0), End, // 737 StopReplicaRequest v2
-    skip(9), tags(0, 0), End, // 742 StopReplicaRequest/TopicStates/PartitionStates
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 742, 10), tags(0, 0), End, // 745 StopReplicaRequest/TopicStates
-    tags(0, 0), skip(16), array(Compact, NOT_NULL, 745, 3), tags(0, 0), End, // 749 StopReplicaRequest v3
-    tags(0, 0), skip(17), array(Compact, NOT_NULL, 745, 3), tags(0, 0), End, // 754 StopReplicaRequest v4
-    skip(4), unread(Int16, NOT_NULL), skip(2), End, // 759 UpdateMetadataRequest/LiveBrokers/Endpoints
-    skip(4), array(Int32, NOT_NULL, 759, 8), End, // 763 UpdateMetadataRequest/LiveBrokers
-    skip(8), array(Int32, NOT_NULL, 584, 30), array(Int32, NOT_NULL, 763, 8), End, // 766 UpdateMetadataRequest v1
-    skip(4), array(Int32, NOT_NULL, 759, 8), unread(Int16, NULL), End, // 770 UpdateMetadataRequest/LiveBrokers
-    skip(8), array(Int32, NOT_NULL, 584, 30), array(Int32, NOT_NULL, 770, 10), End, // 774 UpdateMetadataRequest v2
-    skip(4), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(2), End, // 778 UpdateMetadataRequest/LiveBrokers/Endpoints
-    skip(4), array(Int32, NOT_NULL, 778, 10), unread(Int16, NULL), End, // 783 UpdateMetadataRequest/LiveBrokers
-    skip(8), array(Int32, NOT_NULL, 584, 30), array(Int32, NOT_NULL, 783, 10), End, // 787 UpdateMetadataRequest v3
-    unread(Int16, NOT_NULL), skip(16), fixed_array(Int32, NOT_NULL, 4), skip(4), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), End, // 791 UpdateMetadataRequest/UngroupedPartitionStates
-    skip(8), array(Int32, NOT_NULL, 791, 34), array(Int32, NOT_NULL, 783, 10), End, // 798 UpdateMetadataRequest v4
-    skip(16), fixed_array(Int32, NOT_NULL, 4), skip(4), fixed_array(Int32, NOT_NULL, 4), fixed_array(Int32, NOT_NULL, 4), End, // 802 UpdateMetadataRequest/TopicStates/PartitionStates
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 802, 32), End, // 808 UpdateMetadataRequest/TopicStates
-    skip(16), array(Int32, NOT_NULL, 808, 6), array(Int32, NOT_NULL, 783, 10), End, // 811 UpdateMetadataRequest v5
-    skip(16), fixed_array(Compact, NOT_NULL, 4), skip(4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), tags(0, 0), End, // 815 UpdateMetadataRequest/TopicStates/PartitionStates
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 815, 24), tags(0, 0), End, // 822 UpdateMetadataRequest/TopicStates
-    skip(4), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(2), tags(0, 0), End, // 826 UpdateMetadataRequest/LiveBrokers/Endpoints
-    skip(4), array(Compact, NOT_NULL, 826, 9), unread(Compact, NULL), tags(0, 0), End, // 832 UpdateMetadataRequest/LiveBrokers
-    tags(0, 0), skip(16), array(Compact, NOT_NULL, 822, 3), array(Compact, NOT_NULL, 832, 7), tags(0, 0), End, // 837 UpdateMetadataRequest v6
-    unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 815, 24), tags(0, 0), End, // 843 UpdateMetadataRequest/TopicStates
-    tags(0, 0), skip(16), array(Compact, NOT_NULL, 843, 19), array(Compact, NOT_NULL, 832, 7), tags(0, 0), End, // 848 UpdateMetadataRequest v7
-    tags(0, 0), skip(17), array(Compact, NOT_NULL, 843, 19), array(Compact, NOT_NULL, 832, 7), tags(0, 0), End, // 854 UpdateMetadataRequest v8
-    int16(ErrorCode), End, // 860 UpdateMetadataResponse v0
-    tags(0, 0), int16(ErrorCode), tags(0, 0), End, // 862 UpdateMetadataResponse v6
-    skip(4), End, // 866 ControlledShutdownRequest v0
-    skip(12), End, // 868 ControlledShutdownRequest v2
-    tags(0, 0), skip(12), tags(0, 0), End, // 870 ControlledShutdownRequest v3
-    int16(ErrorCode), array(Int32, NOT_NULL, 728, 6), End, // 874 ControlledShutdownResponse v0
-    unread(Compact, NOT_NULL), skip(4), tags(0, 0), End, // 877 ControlledShutdownResponse/RemainingPartitions
-    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 877, 6), tags(0, 0), End, // 881 ControlledShutdownResponse v3
-    skip(12), unread(Int16, NULL), End, // 886 OffsetCommitRequest/Topics/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 886, 14), End, // 889 OffsetCommitRequest/Topics
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 889, 6), End, // 892 OffsetCommitRequest v0
-    skip(20), unread(Int16, NULL), End, // 895 OffsetCommitRequest/Topics/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 895, 22), End, // 898 OffsetCommitRequest/Topics
-    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 898, 6), End, // 901 OffsetCommitRequest v1
-    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), skip(8), array(Int32, NOT_NULL, 889, 6), End, // 906 OffsetCommitRequest v2
-    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 889, 6), End, // 912 OffsetCommitRequest v5
-    skip(16), unread(Int16, NULL), End, // 917 OffsetCommitRequest/Topics/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 917, 18), End, // 920 OffsetCommitRequest/Topics
-    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 920, 6), End, // 923 OffsetCommitRequest v6
-    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), unread(Int16, NULL), array(Int32, NOT_NULL, 920, 6), End, // 928 OffsetCommitRequest v7
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 411, 18), tags(0, 0), End, // 934 OffsetCommitRequest/Topics
-    tags(0, 0), unread(Compact, NOT_NULL), skip(4), unread(Compact, NOT_NULL), unread(Compact, NULL), array(Compact, NOT_NULL, 934, 3), tags(0, 0), End, // 938 OffsetCommitRequest v8
-    skip(16), array(Compact, NOT_NULL, 411, 18), tags(0, 0), End, // 946 OffsetCommitRequest/Topics
-    tags(0, 0), unread(Compact, NOT_NULL), skip(4), unread(Compact, NOT_NULL), unread(Compact, NULL), array(Compact, NOT_NULL, 946, 18), tags(0, 0), End, // 950 OffsetCommitRequest v10
-    skip(4), int16(ErrorCode), End, // 958 OffsetCommitResponse/Topics/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 958, 6), End, // 961 OffsetCommitResponse/Topics
-    array(Int32, NOT_NULL, 961, 6), End, // 964 OffsetCommitResponse v0
-    int32(ThrottleTime), array(Int32, NOT_NULL, 961, 6), End, // 966 OffsetCommitResponse v3
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 715, 7), tags(0, 0), End, // 969 OffsetCommitResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 969, 3), tags(0, 0), End, // 973 OffsetCommitResponse v8
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 719, 18), tags(0, 0), End, // 978 OffsetCommitResponse v10
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 152, 6), End, // 983 OffsetFetchRequest v0
-    unread(Int16, NOT_NULL), array(Int32, NULL, 152, 6), End, // 986 OffsetFetchRequest v2
-    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NULL, 184, 3), tags(0, 0), End, // 989 OffsetFetchRequest v6
-    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NULL, 184, 3), skip(1), tags(0, 0), End, // 994 OffsetFetchRequest v7
-    unread(Compact, NOT_NULL), array(Compact, NULL, 184, 3), tags(0, 0), End, // 1000 OffsetFetchRequest/Groups
-    tags(0, 0), array(Compact, NOT_NULL, 1000, 3), skip(1), tags(0, 0), End, // 1004 OffsetFetchRequest v8
-    unread(Compact, NOT_NULL), unread(Compact, NULL), skip(4), array(Compact, NULL, 184, 3), tags(0, 0), End, // 1009 OffsetFetchRequest/Groups
-    tags(0, 0), array(Compact, NOT_NULL, 1009, 8), skip(1), tags(0, 0), End, // 1015 OffsetFetchRequest v9
-    unread(Compact, NOT_NULL), unread(Compact, NULL), skip(4), array(Compact, NULL, 201, 18), tags(0, 0), End, // 1020 OffsetFetchRequest/Groups
-    tags(0, 0), array(Compact, NOT_NULL, 1020, 8), skip(1), tags(0, 0), End, // 1026 OffsetFetchRequest v10
-    skip(12), unread(Int16, NULL), int16(ErrorCode), End, // 1031 OffsetFetchResponse/Topics/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1031, 16), End, // 1035 OffsetFetchResponse/Topics
-    array(Int32, NOT_NULL, 1035, 6), End, // 1038 OffsetFetchResponse v0
-    array(Int32, NOT_NULL, 1035, 6), int16(ErrorCode), End, // 1040 OffsetFetchResponse v2
-    int32(ThrottleTime), array(Int32, NOT_NULL, 1035, 6), int16(ErrorCode), End, // 1043 OffsetFetchResponse v3
-    skip(16), unread(Int16, NULL), int16(ErrorCode), End, // 1047 OffsetFetchResponse/Topics/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1047, 20), End, // 1051 OffsetFetchResponse/Topics
-    int32(ThrottleTime), array(Int32, NOT_NULL, 1051, 6), int16(ErrorCode), End, // 1054 OffsetFetchResponse v5
-    skip(16), unread(Compact, NULL), int16(ErrorCode), tags(0, 0), End, // 1058 OffsetFetchResponse/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1058, 20), tags(0, 0), End, // 1063 OffsetFetchResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1063, 3), int16(ErrorCode), tags(0, 0), End, // 1067 OffsetFetchResponse v6
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1063, 3), int16(ErrorCode), tags(0, 0), End, // 1073 OffsetFetchResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1073, 5), tags(0, 0), End, // 1078 OffsetFetchResponse v8
-    skip(16), array(Compact, NOT_NULL, 1058, 20), tags(0, 0), End, // 1083 OffsetFetchResponse/Groups/Topics
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1083, 18), int16(ErrorCode), tags(0, 0), End, // 1087 OffsetFetchResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1087, 5), tags(0, 0), End, // 1092 OffsetFetchResponse v10
-    unread(Int16, NOT_NULL), skip(1), End, // 1097 FindCoordinatorRequest v1
-    tags(0, 0), unread(Compact, NOT_NULL), skip(1), tags(0, 0), End, // 1100 FindCoordinatorRequest v3
-    unread(Compact, NOT_NULL), End, // 1105 FindCoordinatorRequest/CoordinatorKeys
-    tags(0, 0), skip(1), array(Compact, NOT_NULL, 1105, 1), tags(0, 0), End, // 1107 FindCoordinatorRequest v4
-    int16(ErrorCode), int32(NodeId), bytes(Host, Int16, NOT_NULL), int32(Port), End, // 1112 FindCoordinatorResponse v0
-    int32(ThrottleTime), int16(ErrorCode), unread(Int16, NULL), int32(NodeId), bytes(Host, Int16, NOT_NULL), int32(Port), End, // 1117 FindCoordinatorResponse v1
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), int32(NodeId), bytes(Host, Compact, NOT_NULL), int32(Port), tags(0, 0), End, // 1124 FindCoordinatorResponse v3
-    unread(Compact, NOT_NULL), int32(NodeId), bytes(Host, Compact, NOT_NULL), int32(Port), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 1133 FindCoordinatorResponse/Coordinators
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1133, 14), tags(0, 0), End, // 1141 FindCoordinatorResponse v4
-    unread(Int16, NOT_NULL), unread(Int32, NOT_NULL), End, // 1146 JoinGroupRequest/Protocols
-    unread(Int16, NOT_NULL), int32(Wait), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1146, 6), End, // 1149 JoinGroupRequest v0
-    unread(Int16, NOT_NULL), skip(4), int32(Wait), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1146, 6), End, // 1155 JoinGroupRequest v1
-    unread(Int16, NOT_NULL), skip(4), int32(Wait), unread(Int16, NOT_NULL), unread(Int16, NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1146, 6), End, // 1162 JoinGroupRequest v5
-    unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), tags(0, 0), End, // 1170 JoinGroupRequest/Protocols
-    tags(0, 0), unread(Compact, NOT_NULL), skip(4), int32(Wait), unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1170, 3), tags(0, 0), End, // 1174 JoinGroupRequest v6
-    tags(0, 0), unread(Compact, NOT_NULL), skip(4), int32(Wait), unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1170, 3), unread(Compact, NULL), tags(0, 0), End, // 1184 JoinGroupRequest v8
-    int16(ErrorCode), skip(4), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1146, 6), End, // 1195 JoinGroupResponse v0
-    int32(ThrottleTime), int16(ErrorCode), skip(4), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1146, 6), End, // 1202 JoinGroupResponse v2
-    unread(Int16, NOT_NULL), unread(Int16, NULL), unread(Int32, NOT_NULL), End, // 1210 JoinGroupResponse/Members
-    int32(ThrottleTime), int16(ErrorCode), skip(4), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1210, 8), End, // 1214 JoinGroupResponse v5
-    unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), tags(0, 0), End, // 1222 JoinGroupResponse/Members
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(4), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1222, 4), tags(0, 0), End, // 1227 JoinGroupResponse v6
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(4), unread(Compact, NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1222, 4), tags(0, 0), End, // 1237 JoinGroupResponse v7
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(4), unread(Compact, NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), skip(1), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1222, 4), tags(0, 0), End, // 1248 JoinGroupResponse v9
-    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), End, // 1260 HeartbeatRequest v0
-    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), unread(Int16, NULL), End, // 1264 HeartbeatRequest v3
-    tags(0, 0), unread(Compact, NOT_NULL), skip(4), unread(Compact, NOT_NULL), unread(Compact, NULL), tags(0, 0), End, // 1269 HeartbeatRequest v4
-    int32(ThrottleTime), int16(ErrorCode), End, // 1276 HeartbeatResponse v1
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), tags(0, 0), End, // 1279 HeartbeatResponse v4
-    unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), End, // 1284 LeaveGroupRequest v0
-    unread(Int16, NOT_NULL), unread(Int16, NULL), End, // 1287 LeaveGroupRequest/Members
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1287, 4), End, // 1290 LeaveGroupRequest v3
-    unread(Compact, NOT_NULL), unread(Compact, NULL), tags(0, 0), End, // 1293 LeaveGroupRequest/Members
-    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1293, 3), tags(0, 0), End, // 1297 LeaveGroupRequest v4
-    unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NULL), tags(0, 0), End, // 1302 LeaveGroupRequest/Members
-    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1302, 4), tags(0, 0), End, // 1307 LeaveGroupRequest v5
-    unread(Int16, NOT_NULL), unread(Int16, NULL), int16(ErrorCode), End, // 1312 LeaveGroupResponse/Members
-    int32(ThrottleTime), int16(ErrorCode), array(Int32, NOT_NULL, 1312, 6), End, // 1316 LeaveGroupResponse v3
-    unread(Compact, NOT_NULL), unread(Compact, NULL), int16(ErrorCode), tags(0, 0), End, // 1320 LeaveGroupResponse/Members
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 1320, 5), tags(0, 0), End, // 1325 LeaveGroupResponse v4
-    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1146, 6), End, // 1331 SyncGroupRequest v0
-    unread(Int16, NOT_NULL), skip(4), unread(Int16, NOT_NULL), unread(Int16, NULL), array(Int32, NOT_NULL, 1146, 6), End, // 1336 SyncGroupRequest v3
-    tags(0, 0), unread(Compact, NOT_NULL), skip(4), unread(Compact, NOT_NULL), unread(Compact, NULL), array(Compact, NOT_NULL, 1170, 3), tags(0, 0), End, // 1342 SyncGroupRequest v4
-    tags(0, 0), unread(Compact, NOT_NULL), skip(4), unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NULL), unread(Compact, NULL), array(Compact, NOT_NULL, 1170, 3), tags(0, 0), End, // 1350 SyncGroupRequest v5
-    int16(ErrorCode), unread(Int32, NOT_NULL), End, // 1360 SyncGroupResponse v0
-    int32(ThrottleTime), int16(ErrorCode), unread(Int32, NOT_NULL), End, // 1363 SyncGroupResponse v1
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NOT_NULL), tags(0, 0), End, // 1367 SyncGroupResponse v4
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), tags(0, 0), End, // 1373 SyncGroupResponse v5
-    array(Int32, NOT_NULL, 391, 2), skip(1), End, // 1381 DescribeGroupsRequest v3
-    tags(0, 0), array(Compact, NOT_NULL, 1105, 1), skip(1), tags(0, 0), End, // 1384 DescribeGroupsRequest v5
-    unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int32, NOT_NULL), unread(Int32, NOT_NULL), End, // 1389 DescribeGroupsResponse/Groups/Members
-    int16(ErrorCode), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1389, 14), End, // 1395 DescribeGroupsResponse/Groups
-    array(Int32, NOT_NULL, 1395, 14), End, // 1402 DescribeGroupsResponse v0
-    int32(ThrottleTime), array(Int32, NOT_NULL, 1395, 14), End, // 1404 DescribeGroupsResponse v1
-    int16(ErrorCode), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1389, 14), skip(4), End, // 1407 DescribeGroupsResponse/Groups
-    int32(ThrottleTime), array(Int32, NOT_NULL, 1407, 18), End, // 1415 DescribeGroupsResponse v3
-    unread(Int16, NOT_NULL), unread(Int16, NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int32, NOT_NULL), unread(Int32, NOT_NULL), End, // 1418 DescribeGroupsResponse/Groups/Members
-    int16(ErrorCode), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1418, 16), skip(4), End, // 1425 DescribeGroupsResponse/Groups
-    int32(ThrottleTime), array(Int32, NOT_NULL, 1425, 18), End, // 1433 DescribeGroupsResponse v4
-    unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), tags(0, 0), End, // 1436 DescribeGroupsResponse/Groups/Members
-    int16(ErrorCode), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1436, 7), skip(4), tags(0, 0), End, // 1444 DescribeGroupsResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1444, 12), tags(0, 0), End, // 1453 DescribeGroupsResponse v5
-    int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1436, 7), skip(4), tags(0, 0), End, // 1458 DescribeGroupsResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1458, 13), tags(0, 0), End, // 1468 DescribeGroupsResponse v6
-    End, // 1473 ListGroupsRequest v0
-    tags(0, 0), tags(0, 0), End, // 1474 ListGroupsRequest v3
-    tags(0, 0), array(Compact, NOT_NULL, 1105, 1), tags(0, 0), End, // 1477 ListGroupsRequest v4
-    tags(0, 0), array(Compact, NOT_NULL, 1105, 1), array(Compact, NOT_NULL, 1105, 1), tags(0, 0), End, // 1481 ListGroupsRequest v5
-    int16(ErrorCode), array(Int32, NOT_NULL, 1284, 4), End, // 1486 ListGroupsResponse v0
-    int32(ThrottleTime), int16(ErrorCode), array(Int32, NOT_NULL, 1284, 4), End, // 1489 ListGroupsResponse v1
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 1170, 3), tags(0, 0), End, // 1493 ListGroupsResponse v3
-    unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), tags(0, 0), End, // 1499 ListGroupsResponse/Groups
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 1499, 4), tags(0, 0), End, // 1504 ListGroupsResponse v4
-    unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), tags(0, 0), End, // 1510 ListGroupsResponse/Groups
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 1510, 5), tags(0, 0), End, // 1516 ListGroupsResponse v5
-    bytes(Mechanism, Int16, NOT_NULL), End, // 1522 SaslHandshakeRequest v0
-    int16(ErrorCode), array(Int32, NOT_NULL, 391, 2), End, // 1524 SaslHandshakeResponse v0
-    tags(0, 0), bytes(SoftwareName, Compact, NOT_NULL), bytes(SoftwareVersion, Compact, NOT_NULL), tags(0, 0), End, // 1527 ApiVersionsRequest v3
-    tags(0, 0), bytes(SoftwareName, Compact, NOT_NULL), bytes(SoftwareVersion, Compact, NOT_NULL), unread(Compact, NULL), skip(4), tags(0, 0), End, // 1532 ApiVersionsRequest v5
-    int16(RowKey), int16(RowMin), int16(RowMax), End, // 1539 ApiVersionsResponse/ApiKeys
-    int16(ErrorCode), told_array(VersionRows, Int32, NOT_NULL, 1539, 6), End, // 1543 ApiVersionsResponse v0
-    int16(ErrorCode), told_array(VersionRows, Int32, NOT_NULL, 1539, 6), int32(ThrottleTime), End, // 1546 ApiVersionsResponse v1
-    int16(RowKey), int16(RowMin), int16(RowMax), tags(0, 0), End, // 1550 ApiVersionsResponse/ApiKeys
-    bytes(FinalizedFeature, Compact, NOT_NULL), int16(FinalizedLevel), skip(2), tags(0, 0), End, // 1555 ApiVersionsResponse/FinalizedFeatures
-    array(Compact, NOT_NULL, 1555, 6), End, // 1560 ApiVersionsResponse, tag 2
-    int16(ErrorCode), told_array(VersionRows, Compact, NOT_NULL, 1550, 7), int32(ThrottleTime), tags(2, 1), End, // 1562 ApiVersionsResponse v3
-    skip(4), fixed_array(Int32, NOT_NULL, 4), End, // 1567 CreateTopicsRequest/Topics/Assignments
-    unread(Int16, NOT_NULL), skip(6), array(Int32, NOT_NULL, 1567, 8), array(Int32, NOT_NULL, 1287, 4), End, // 1570 CreateTopicsRequest/Topics
-    array(Int32, NOT_NULL, 1570, 16), int32(Wait), End, // 1575 CreateTopicsRequest v0
-    array(Int32, NOT_NULL, 1570, 16), int32(Wait), skip(1), End, // 1578 CreateTopicsRequest v1
-    skip(4), fixed_array(Compact, NOT_NULL, 4), tags(0, 0), End, // 1582 CreateTopicsRequest/Topics/Assignments
-    unread(Compact, NOT_NULL), skip(6), array(Compact, NOT_NULL, 1582, 6), array(Compact, NOT_NULL, 1293, 3), tags(0, 0), End, // 1586 CreateTopicsRequest/Topics
-    tags(0, 0), array(Compact, NOT_NULL, 1586, 10), int32(Wait), skip(1), tags(0, 0), End, // 1592 CreateTopicsRequest v5
-    unread(Int16, NOT_NULL), int16(ErrorCode), End, // 1598 CreateTopicsResponse/Topics
-    array(Int32, NOT_NULL, 1598, 4), End, // 1601 CreateTopicsResponse v0
-    unread(Int16, NOT_NULL), int16(ErrorCode), unread(Int16, NULL), End, // 1603 CreateTopicsResponse/Topics
-    array(Int32, NOT_NULL, 1603, 6), End, // 1607 CreateTopicsResponse v1
-    int32(ThrottleTime), array(Int32, NOT_NULL, 1603, 6), End, // 1609 CreateTopicsResponse v2
-    unread(Compact, NOT_NULL), unread(Compact, NULL), skip(3), tags(0, 0), End, // 1612 CreateTopicsResponse/Topics/Configs
-    unread(Compact, NOT_NULL), int16(ErrorCode), unread(Compact, NULL), skip(6), array(Compact, NULL, 1612, 6), tags(3, 1), End, // 1617 CreateTopicsResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1617, 12), tags(0, 0), End, // 1624 CreateTopicsResponse v5
-    unread(Compact, NOT_NULL), skip(16), int16(ErrorCode), unread(Compact, NULL), skip(6), array(Compact, NULL, 1612, 6), tags(3, 1), End, // 1629 CreateTopicsResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1629, 28), tags(0, 0), End, // 1637 CreateTopicsResponse v7
-    array(Int32, NOT_NULL, 391, 2), int32(Wait), End, // 1642 DeleteTopicsRequest v0
-    tags(0, 0), array(Compact, NOT_NULL, 1105, 1), int32(Wait), tags(0, 0), End, // 1645 DeleteTopicsRequest v4
-    unread(Compact, NULL), skip(16), tags(0, 0), End, // 1650 DeleteTopicsRequest/Topics
-    tags(0, 0), array(Compact, NOT_NULL, 1650, 18), int32(Wait), tags(0, 0), End, // 1654 DeleteTopicsRequest v6
-    int32(ThrottleTime), array(Int32, NOT_NULL, 1598, 4), End, // 1659 DeleteTopicsResponse v1
-    unread(Compact, NOT_NULL), int16(ErrorCode), tags(0, 0), End, // 1662 DeleteTopicsResponse/Responses
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1662, 4), tags(0, 0), End, // 1666 DeleteTopicsResponse v4
-    unread(Compact, NOT_NULL), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 1671 DeleteTopicsResponse/Responses
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1671, 5), tags(0, 0), End, // 1676 DeleteTopicsResponse v5
-    unread(Compact, NULL), skip(16), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 1681 DeleteTopicsResponse/Responses
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1681, 21), tags(0, 0), End, // 1687 DeleteTopicsResponse v6
-    array(Int32, NOT_NULL, 326, 6), int32(Wait), End, // 1692 DeleteRecordsRequest v0
-    skip(12), tags(0, 0), End, // 1695 DeleteRecordsRequest/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1695, 13), tags(0, 0), End, // 1698 DeleteRecordsRequest/Topics
-    tags(0, 0), array(Compact, NOT_NULL, 1698, 3), int32(Wait), tags(0, 0), End, // 1702 DeleteRecordsRequest v2
-    skip(12), int16(ErrorCode), End, // 1707 DeleteRecordsResponse/Topics/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1707, 14), End, // 1710 DeleteRecordsResponse/Topics
-    int32(ThrottleTime), array(Int32, NOT_NULL, 1710, 6), End, // 1713 DeleteRecordsResponse v0
-    skip(12), int16(ErrorCode), tags(0, 0), End, // 1716 DeleteRecordsResponse/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1716, 15), tags(0, 0), End, // 1720 DeleteRecordsResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1720, 3), tags(0, 0), End, // 1724 DeleteRecordsResponse v2
-    unread(Int16, NULL), skip(4), End, // 1729 InitProducerIdRequest v0
-    tags(0, 0), unread(Compact, NULL), skip(4), tags(0, 0), End, // 1732 InitProducerIdRequest v2
-    tags(0, 0), unread(Compact, NULL), skip(14), tags(0, 0), End, // 1737 InitProducerIdRequest v3
-    tags(0, 0), unread(Compact, NULL), skip(16), tags(0, 0), End, // 1742 InitProducerIdRequest v6
-    int32(ThrottleTime), int16(ErrorCode), skip(10), End, // 1747 InitProducerIdResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(10), tags(0, 0), End, // 1751 InitProducerIdResponse v2
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(20), tags(0, 0), End, // 1757 InitProducerIdResponse v6
-    unread(Int16, NOT_NULL), fixed_array(Int32, NOT_NULL, 8), End, // 1763 OffsetForLeaderEpochRequest/Topics
-    array(Int32, NOT_NULL, 1763, 6), End, // 1766 OffsetForLeaderEpochRequest v0
-    array(Int32, NOT_NULL, 326, 6), End, // 1768 OffsetForLeaderEpochRequest v2
-    tags(0, 0), skip(4), array(Compact, NOT_NULL, 1698, 3), tags(0, 0), End, // 1770 OffsetForLeaderEpochRequest v4
-    int16(ErrorCode), skip(12), End, // 1775 OffsetForLeaderEpochResponse/Topics/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1775, 14), End, // 1778 OffsetForLeaderEpochResponse/Topics
-    array(Int32, NOT_NULL, 1778, 6), End, // 1781 OffsetForLeaderEpochResponse v0
-    int16(ErrorCode), skip(16), End, // 1783 OffsetForLeaderEpochResponse/Topics/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1783, 18), End, // 1786 OffsetForLeaderEpochResponse/Topics
-    array(Int32, NOT_NULL, 1786, 6), End, // 1789 OffsetForLeaderEpochResponse v1
-    int32(ThrottleTime), array(Int32, NOT_NULL, 1786, 6), End, // 1791 OffsetForLeaderEpochResponse v2
-    int16(ErrorCode), skip(16), tags(0, 0), End, // 1794 OffsetForLeaderEpochResponse/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1794, 19), tags(0, 0), End, // 1798 OffsetForLeaderEpochResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 1798, 3), tags(0, 0), End, // 1802 OffsetForLeaderEpochResponse v4
-    unread(Int16, NOT_NULL), skip(10), array(Int32, NOT_NULL, 152, 6), End, // 1807 AddPartitionsToTxnRequest v0
-    tags(0, 0), unread(Compact, NOT_NULL), skip(10), array(Compact, NOT_NULL, 184, 3), tags(0, 0), End, // 1811 AddPartitionsToTxnRequest v3
-    unread(Compact, NOT_NULL), skip(11), array(Compact, NOT_NULL, 184, 3), tags(0, 0), End, // 1817 AddPartitionsToTxnRequest/Transactions
-    tags(0, 0), array(Compact, NOT_NULL, 1817, 14), tags(0, 0), End, // 1822 AddPartitionsToTxnRequest v4
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 969, 3), tags(0, 0), End, // 1826 AddPartitionsToTxnResponse/ResultsByTransaction
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 1826, 3), tags(0, 0), End, // 1830 AddPartitionsToTxnResponse v4
-    unread(Int16, NOT_NULL), skip(10), unread(Int16, NOT_NULL), End, // 1836 AddOffsetsToTxnRequest v0
-    tags(0, 0), unread(Compact, NOT_NULL), skip(10), unread(Compact, NOT_NULL), tags(0, 0), End, // 1840 AddOffsetsToTxnRequest v3
-    unread(Int16, NOT_NULL), skip(11), End, // 1846 EndTxnRequest v0
-    tags(0, 0), unread(Compact, NOT_NULL), skip(11), tags(0, 0), End, // 1849 EndTxnRequest v3
-    skip(11), array(Int32, NOT_NULL, 152, 6), skip(4), End, // 1854 WriteTxnMarkersRequest/Markers
-    array(Int32, NOT_NULL, 1854, 19), End, // 1858 WriteTxnMarkersRequest v0
-    skip(11), array(Compact, NOT_NULL, 184, 3), skip(4), tags(0, 0), End, // 1860 WriteTxnMarkersRequest/Markers
-    tags(0, 0), array(Compact, NOT_NULL, 1860, 17), tags(0, 0), End, // 1865 WriteTxnMarkersRequest v1
-    skip(11), array(Compact, NOT_NULL, 184, 3), skip(5), tags(0, 0), End, // 1869 WriteTxnMarkersRequest/Markers
-    tags(0, 0), array(Compact, NOT_NULL, 1869, 18), tags(0, 0), End, // 1874 WriteTxnMarkersRequest v2
-    skip(8), array(Int32, NOT_NULL, 961, 6), End, // 1878 WriteTxnMarkersResponse/Markers
-    array(Int32, NOT_NULL, 1878, 12), End, // 1881 WriteTxnMarkersResponse v0
-    skip(8), array(Compact, NOT_NULL, 969, 3), tags(0, 0), End, // 1883 WriteTxnMarkersResponse/Markers
-    tags(0, 0), array(Compact, NOT_NULL, 1883, 10), tags(0, 0), End, // 1887 WriteTxnMarkersResponse v1
-    unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(10), array(Int32, NOT_NULL, 889, 6), End, // 1891 TxnOffsetCommitRequest v0
-    unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(10), array(Int32, NOT_NULL, 920, 6), End, // 1896 TxnOffsetCommitRequest v2
-    tags(0, 0), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(14), unread(Compact, NOT_NULL), unread(Compact, NULL), array(Compact, NOT_NULL, 934, 3), tags(0, 0), End, // 1901 TxnOffsetCommitRequest v3
-    tags(0, 0), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(14), unread(Compact, NOT_NULL), unread(Compact, NULL), array(Compact, NOT_NULL, 946, 18), tags(0, 0), End, // 1910 TxnOffsetCommitRequest v6
-    skip(1), unread(Int16, NULL), unread(Int16, NULL), unread(Int16, NULL), skip(2), End, // 1919 DescribeAclsRequest v0
-    skip(1), unread(Int16, NULL), skip(1), unread(Int16, NULL), unread(Int16, NULL), skip(2), End, // 1925 DescribeAclsRequest v1
-    tags(0, 0), skip(1), unread(Compact, NULL), skip(1), unread(Compact, NULL), unread(Compact, NULL), skip(2), tags(0, 0), End, // 1932 DescribeAclsRequest v2
-    unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(2), End, // 1941 DescribeAclsResponse/Resources/Acls
-    skip(1), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1941, 6), End, // 1945 DescribeAclsResponse/Resources
-    int32(ThrottleTime), int16(ErrorCode), unread(Int16, NULL), array(Int32, NOT_NULL, 1945, 7), End, // 1949 DescribeAclsResponse v0
-    skip(1), unread(Int16, NOT_NULL), skip(1), array(Int32, NOT_NULL, 1941, 6), End, // 1954 DescribeAclsResponse/Resources
-    int32(ThrottleTime), int16(ErrorCode), unread(Int16, NULL), array(Int32, NOT_NULL, 1954, 8), End, // 1959 DescribeAclsResponse v1
-    unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(2), tags(0, 0), End, // 1964 DescribeAclsResponse/Resources/Acls
-    skip(1), unread(Compact, NOT_NULL), skip(1), array(Compact, NOT_NULL, 1964, 5), tags(0, 0), End, // 1969 DescribeAclsResponse/Resources
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 1969, 5), tags(0, 0), End, // 1975 DescribeAclsResponse v2
-    skip(1), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(2), End, // 1982 CreateAclsRequest/Creations
-    array(Int32, NOT_NULL, 1982, 9), End, // 1988 CreateAclsRequest v0
-    skip(1), unread(Int16, NOT_NULL), skip(1), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(2), End, // 1990 CreateAclsRequest/Creations
-    array(Int32, NOT_NULL, 1990, 10), End, // 1997 CreateAclsRequest v1
-    skip(1), unread(Compact, NOT_NULL), skip(1), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(2), tags(0, 0), End, // 1999 CreateAclsRequest/Creations
-    tags(0, 0), array(Compact, NOT_NULL, 1999, 8), tags(0, 0), End, // 2007 CreateAclsRequest v2
-    int16(ErrorCode), unread(Int16, NULL), End, // 2011 CreateAclsResponse/Results
-    int32(ThrottleTime), array(Int32, NOT_NULL, 2011, 4), End, // 2014 CreateAclsResponse v0
-    int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 2017 CreateAclsResponse/Results
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 2017, 4), tags(0, 0), End, // 2021 CreateAclsResponse v2
-    array(Int32, NOT_NULL, 1919, 9), End, // 2026 DeleteAclsRequest v0
-    array(Int32, NOT_NULL, 1925, 10), End, // 2028 DeleteAclsRequest v1
-    skip(1), unread(Compact, NULL), skip(1), unread(Compact, NULL), unread(Compact, NULL), skip(2), tags(0, 0), End, // 2030 DeleteAclsRequest/Filters
-    tags(0, 0), array(Compact, NOT_NULL, 2030, 8), tags(0, 0), End, // 2038 DeleteAclsRequest v2
-    int16(ErrorCode), unread(Int16, NULL), skip(1), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(2), End, // 2042 DeleteAclsResponse/FilterResults/MatchingAcls
-    int16(ErrorCode), unread(Int16, NULL), array(Int32, NOT_NULL, 2042, 13), End, // 2050 DeleteAclsResponse/FilterResults
-    int32(ThrottleTime), array(Int32, NOT_NULL, 2050, 8), End, // 2054 DeleteAclsResponse v0
-    int16(ErrorCode), unread(Int16, NULL), skip(1), unread(Int16, NOT_NULL), skip(1), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(2), End, // 2057 DeleteAclsResponse/FilterResults/MatchingAcls
-    int16(ErrorCode), unread(Int16, NULL), array(Int32, NOT_NULL, 2057, 14), End, // 2066 DeleteAclsResponse/FilterResults
-    int32(ThrottleTime), array(Int32, NOT_NULL, 2066, 8), End, // 2070 DeleteAclsResponse v1
-    int16(ErrorCode), unread(Compact, NULL), skip(1), unread(Compact, NOT_NULL), skip(1), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(2), tags(0, 0), End, // 2073 DeleteAclsResponse/FilterResults/MatchingAcls
-    int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 2073, 11), tags(0, 0), End, // 2083 DeleteAclsResponse/FilterResults
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 2083, 5), tags(0, 0), End, // 2088 DeleteAclsResponse v2
-    skip(1), unread(Int16, NOT_NULL), array(Int32, NULL, 391, 2), End, // 2093 DescribeConfigsRequest/Resources
-    array(Int32, NOT_NULL, 2093, 7), End, // 2097 DescribeConfigsRequest v0
-    array(Int32, NOT_NULL, 2093, 7), skip(1), End, // 2099 DescribeConfigsRequest v1
-    array(Int32, NOT_NULL, 2093, 7), skip(2), End, // 2102 DescribeConfigsRequest v3
-    skip(1), unread(Compact, NOT_NULL), array(Compact, NULL, 1105, 1), tags(0, 0), End, // 2105 DescribeConfigsRequest/Resources
-    tags(0, 0), array(Compact, NOT_NULL, 2105, 4), skip(2), tags(0, 0), End, // 2110 DescribeConfigsRequest v4
-    unread(Int16, NOT_NULL), unread(Int16, NULL), skip(3), End, // 2115 DescribeConfigsResponse/Results/Configs
-    int16(ErrorCode), unread(Int16, NULL), skip(1), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 2115, 7), End, // 2119 DescribeConfigsResponse/Results
-    int32(ThrottleTime), array(Int32, NOT_NULL, 2119, 11), End, // 2125 DescribeConfigsResponse v0
-    unread(Int16, NOT_NULL), unread(Int16, NULL), skip(1), End, // 2128 DescribeConfigsResponse/Results/Configs/Synonyms
-    unread(Int16, NOT_NULL), unread(Int16, NULL), skip(3), array(Int32, NOT_NULL, 2128, 5), End, // 2132 DescribeConfigsResponse/Results/Configs
-    int16(ErrorCode), unread(Int16, NULL), skip(1), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 2132, 11), End, // 2137 DescribeConfigsResponse/Results
-    int32(ThrottleTime), array(Int32, NOT_NULL, 2137, 11), End, // 2143 DescribeConfigsResponse v1
-    unread(Int16, NOT_NULL), unread(Int16, NULL), skip(3), array(Int32, NOT_NULL, 2128, 5), skip(1), unread(Int16, NULL), End, // 2146 DescribeConfigsResponse/Results/Configs
-    int16(ErrorCode), unread(Int16, NULL), skip(1), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 2146, 14), End, // 2153 DescribeConfigsResponse/Results
-    int32(ThrottleTime), array(Int32, NOT_NULL, 2153, 11), End, // 2159 DescribeConfigsResponse v3
-    unread(Compact, NOT_NULL), unread(Compact, NULL), skip(1), tags(0, 0), End, // 2162 DescribeConfigsResponse/Results/Configs/Synonyms
-    unread(Compact, NOT_NULL), unread(Compact, NULL), skip(3), array(Compact, NOT_NULL, 2162, 4), skip(1), unread(Compact, NULL), tags(0, 0), End, // 2167 DescribeConfigsResponse/Results/Configs
-    int16(ErrorCode), unread(Compact, NULL), skip(1), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2167, 9), tags(0, 0), End, // 2175 DescribeConfigsResponse/Results
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 2175, 7), tags(0, 0), End, // 2182 DescribeConfigsResponse v4
-    skip(1), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 1287, 4), End, // 2187 AlterConfigsRequest/Resources
-    array(Int32, NOT_NULL, 2187, 7), skip(1), End, // 2191 AlterConfigsRequest v0
-    skip(1), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1293, 3), tags(0, 0), End, // 2194 AlterConfigsRequest/Resources
-    tags(0, 0), array(Compact, NOT_NULL, 2194, 4), skip(1), tags(0, 0), End, // 2199 AlterConfigsRequest v2
-    int16(ErrorCode), unread(Int16, NULL), skip(1), unread(Int16, NOT_NULL), End, // 2204 AlterConfigsResponse/Responses
-    int32(ThrottleTime), array(Int32, NOT_NULL, 2204, 7), End, // 2209 AlterConfigsResponse v0
-    int16(ErrorCode), unread(Compact, NULL), skip(1), unread(Compact, NOT_NULL), tags(0, 0), End, // 2212 AlterConfigsResponse/Responses
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 2212, 6), tags(0, 0), End, // 2218 AlterConfigsResponse v2
-    array(Int32, NOT_NULL, 983, 6), End, // 2223 AlterReplicaLogDirsRequest v0
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 184, 3), tags(0, 0), End, // 2225 AlterReplicaLogDirsRequest/Dirs
-    tags(0, 0), array(Compact, NOT_NULL, 2225, 3), tags(0, 0), End, // 2229 AlterReplicaLogDirsRequest v2
-    array(Int32, NULL, 152, 6), End, // 2233 DescribeLogDirsRequest v0
-    tags(0, 0), array(Compact, NULL, 184, 3), tags(0, 0), End, // 2235 DescribeLogDirsRequest v2
-    unread(Int16, NOT_NULL), fixed_array(Int32, NOT_NULL, 21), End, // 2239 DescribeLogDirsResponse/Results/Topics
-    int16(ErrorCode), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 2239, 6), End, // 2242 DescribeLogDirsResponse/Results
-    int32(ThrottleTime), array(Int32, NOT_NULL, 2242, 8), End, // 2246 DescribeLogDirsResponse v0
-    skip(21), tags(0, 0), End, // 2249 DescribeLogDirsResponse/Results/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2249, 22), tags(0, 0), End, // 2252 DescribeLogDirsResponse/Results/Topics
-    int16(ErrorCode), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2252, 3), tags(0, 0), End, // 2256 DescribeLogDirsResponse/Results
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 2256, 5), tags(0, 0), End, // 2261 DescribeLogDirsResponse v2
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 2256, 5), tags(0, 0), End, // 2266 DescribeLogDirsResponse v3
-    int16(ErrorCode), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2252, 3), skip(16), tags(0, 0), End, // 2272 DescribeLogDirsResponse/Results
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 2272, 21), tags(0, 0), End, // 2278 DescribeLogDirsResponse v4
-    int16(ErrorCode), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2252, 3), skip(17), tags(0, 0), End, // 2284 DescribeLogDirsResponse/Results
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 2284, 22), tags(0, 0), End, // 2290 DescribeLogDirsResponse v5
-    unread(Int32, NOT_NULL), End, // 2296 SaslAuthenticateRequest v0
-    tags(0, 0), unread(Compact, NOT_NULL), tags(0, 0), End, // 2298 SaslAuthenticateRequest v2
-    int16(ErrorCode), unread(Int16, NULL), unread(Int32, NOT_NULL), End, // 2302 SaslAuthenticateResponse v0
-    int16(ErrorCode), unread(Int16, NULL), unread(Int32, NOT_NULL), skip(8), End, // 2306 SaslAuthenticateResponse v1
-    tags(0, 0), int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), skip(8), tags(0, 0), End, // 2311 SaslAuthenticateResponse v2
-    fixed_array(Int32, NOT_NULL, 4), End, // 2318 CreatePartitionsRequest/Topics/Assignments
-    unread(Int16, NOT_NULL), skip(4), array(Int32, NULL, 2318, 4), End, // 2320 CreatePartitionsRequest/Topics
-    array(Int32, NOT_NULL, 2320, 10), int32(Wait), skip(1), End, // 2324 CreatePartitionsRequest v0
-    fixed_array(Compact, NOT_NULL, 4), tags(0, 0), End, // 2328 CreatePartitionsRequest/Topics/Assignments
-    unread(Compact, NOT_NULL), skip(4), array(Compact, NULL, 2328, 2), tags(0, 0), End, // 2331 CreatePartitionsRequest/Topics
-    tags(0, 0), array(Compact, NOT_NULL, 2331, 7), int32(Wait), skip(1), tags(0, 0), End, // 2336 CreatePartitionsRequest v2
-    array(Int32, NOT_NULL, 1284, 4), skip(8), End, // 2342 CreateDelegationTokenRequest v0
-    tags(0, 0), array(Compact, NOT_NULL, 1170, 3), skip(8), tags(0, 0), End, // 2345 CreateDelegationTokenRequest v2
-    tags(0, 0), unread(Compact, NULL), unread(Compact, NULL), array(Compact, NOT_NULL, 1170, 3), skip(8), tags(0, 0), End, // 2350 CreateDelegationTokenRequest v3
-    int16(ErrorCode), unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(24), unread(Int16, NOT_NULL), unread(Int32, NOT_NULL), int32(ThrottleTime), End, // 2357 CreateDelegationTokenResponse v0
-    tags(0, 0), int16(ErrorCode), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(24), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), int32(ThrottleTime), tags(0, 0), End, // 2365 CreateDelegationTokenResponse v2
-    tags(0, 0), int16(ErrorCode), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(24), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), int32(ThrottleTime), tags(0, 0), End, // 2375 CreateDelegationTokenResponse v3
-    unread(Int32, NOT_NULL), skip(8), End, // 2387 RenewDelegationTokenRequest v0
-    tags(0, 0), unread(Compact, NOT_NULL), skip(8), tags(0, 0), End, // 2390 RenewDelegationTokenRequest v2
-    int16(ErrorCode), skip(8), int32(ThrottleTime), End, // 2395 RenewDelegationTokenResponse v0
-    tags(0, 0), int16(ErrorCode), skip(8), int32(ThrottleTime), tags(0, 0), End, // 2399 RenewDelegationTokenResponse v2
-    array(Int32, NULL, 1284, 4), End, // 2405 DescribeDelegationTokenRequest v0
-    tags(0, 0), array(Compact, NULL, 1170, 3), tags(0, 0), End, // 2407 DescribeDelegationTokenRequest v2
-    unread(Int16, NOT_NULL), unread(Int16, NOT_NULL), skip(24), unread(Int16, NOT_NULL), unread(Int32, NOT_NULL), array(Int32, NOT_NULL, 1284, 4), End, // 2411 DescribeDelegationTokenResponse/Tokens
-    int16(ErrorCode), array(Int32, NOT_NULL, 2411, 38), int32(ThrottleTime), End, // 2418 DescribeDelegationTokenResponse v0
-    unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(24), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1170, 3), tags(0, 0), End, // 2422 DescribeDelegationTokenResponse/Tokens
-    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 2422, 30), int32(ThrottleTime), tags(0, 0), End, // 2430 DescribeDelegationTokenResponse v2
-    unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(24), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1170, 3), tags(0, 0), End, // 2436 DescribeDelegationTokenResponse/Tokens
-    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 2436, 32), int32(ThrottleTime), tags(0, 0), End, // 2446 DescribeDelegationTokenResponse v3
-    array(Int32, NULL, 152, 6), int32(Wait), End, // 2452 ElectLeadersRequest v0
-    skip(1), array(Int32, NULL, 152, 6), int32(Wait), End, // 2455 ElectLeadersRequest v1
-    tags(0, 0), skip(1), array(Compact, NULL, 184, 3), int32(Wait), tags(0, 0), End, // 2459 ElectLeadersRequest v2
-    skip(4), int16(ErrorCode), unread(Int16, NULL), End, // 2465 ElectLeadersResponse/ReplicaElectionResults/PartitionResult
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 2465, 8), End, // 2469 ElectLeadersResponse/ReplicaElectionResults
-    int32(ThrottleTime), array(Int32, NOT_NULL, 2469, 6), End, // 2472 ElectLeadersResponse v0
-    int32(ThrottleTime), int16(ErrorCode), array(Int32, NOT_NULL, 2469, 6), End, // 2475 ElectLeadersResponse v1
-    skip(4), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 2479 ElectLeadersResponse/ReplicaElectionResults/PartitionResult
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2479, 8), tags(0, 0), End, // 2484 ElectLeadersResponse/ReplicaElectionResults
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 2484, 3), tags(0, 0), End, // 2488 ElectLeadersResponse v2
-    unread(Int16, NOT_NULL), skip(1), unread(Int16, NULL), End, // 2494 IncrementalAlterConfigsRequest/Resources/Configs
-    skip(1), unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 2494, 5), End, // 2498 IncrementalAlterConfigsRequest/Resources
-    array(Int32, NOT_NULL, 2498, 7), skip(1), End, // 2502 IncrementalAlterConfigsRequest v0
-    unread(Compact, NOT_NULL), skip(1), unread(Compact, NULL), tags(0, 0), End, // 2505 IncrementalAlterConfigsRequest/Resources/Configs
-    skip(1), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2505, 4), tags(0, 0), End, // 2510 IncrementalAlterConfigsRequest/Resources
-    tags(0, 0), array(Compact, NOT_NULL, 2510, 4), skip(1), tags(0, 0), End, // 2515 IncrementalAlterConfigsRequest v1
-    skip(4), fixed_array(Compact, NULL, 4), tags(0, 0), End, // 2520 AlterPartitionReassignmentsRequest/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2520, 6), tags(0, 0), End, // 2524 AlterPartitionReassignmentsRequest/Topics
-    tags(0, 0), int32(Wait), array(Compact, NOT_NULL, 2524, 3), tags(0, 0), End, // 2528 AlterPartitionReassignmentsRequest v0
-    tags(0, 0), int32(Wait), skip(1), array(Compact, NOT_NULL, 2524, 3), tags(0, 0), End, // 2533 AlterPartitionReassignmentsRequest v1
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 2484, 3), tags(0, 0), End, // 2539 AlterPartitionReassignmentsResponse v0
-    tags(0, 0), int32(ThrottleTime), skip(1), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 2484, 3), tags(0, 0), End, // 2546 AlterPartitionReassignmentsResponse v1
-    tags(0, 0), int32(Wait), array(Compact, NULL, 184, 3), tags(0, 0), End, // 2554 ListPartitionReassignmentsRequest v0
-    skip(4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), tags(0, 0), End, // 2559 ListPartitionReassignmentsResponse/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2559, 8), tags(0, 0), End, // 2565 ListPartitionReassignmentsResponse/Topics
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 2565, 3), tags(0, 0), End, // 2569 ListPartitionReassignmentsResponse v0
-    int16(ErrorCode), int32(ThrottleTime), array(Int32, NOT_NULL, 961, 6), End, // 2576 OffsetDeleteResponse v0
-    array(Int32, NOT_NULL, 2494, 5), skip(1), End, // 2580 DescribeClientQuotasRequest v0
-    tags(0, 0), array(Compact, NOT_NULL, 2505, 4), skip(1), tags(0, 0), End, // 2583 DescribeClientQuotasRequest v1
-    unread(Int16, NOT_NULL), skip(8), End, // 2588 DescribeClientQuotasResponse/Entries/Values
-    array(Int32, NOT_NULL, 1287, 4), array(Int32, NOT_NULL, 2588, 10), End, // 2591 DescribeClientQuotasResponse/Entries
-    int32(ThrottleTime), int16(ErrorCode), unread(Int16, NULL), array(Int32, NULL, 2591, 8), End, // 2594 DescribeClientQuotasResponse v0
-    unread(Compact, NOT_NULL), skip(8), tags(0, 0), End, // 2599 DescribeClientQuotasResponse/Entries/Values
-    array(Compact, NOT_NULL, 1293, 3), array(Compact, NOT_NULL, 2599, 10), tags(0, 0), End, // 2603 DescribeClientQuotasResponse/Entries
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NULL, 2603, 3), tags(0, 0), End, // 2607 DescribeClientQuotasResponse v1
-    unread(Int16, NOT_NULL), skip(9), End, // 2614 AlterClientQuotasRequest/Entries/Ops
-    array(Int32, NOT_NULL, 1287, 4), array(Int32, NOT_NULL, 2614, 11), End, // 2617 AlterClientQuotasRequest/Entries
-    array(Int32, NOT_NULL, 2617, 8), skip(1), End, // 2620 AlterClientQuotasRequest v0
-    unread(Compact, NOT_NULL), skip(9), tags(0, 0), End, // 2623 AlterClientQuotasRequest/Entries/Ops
-    array(Compact, NOT_NULL, 1293, 3), array(Compact, NOT_NULL, 2623, 11), tags(0, 0), End, // 2627 AlterClientQuotasRequest/Entries
-    tags(0, 0), array(Compact, NOT_NULL, 2627, 3), skip(1), tags(0, 0), End, // 2631 AlterClientQuotasRequest v1
-    int16(ErrorCode), unread(Int16, NULL), array(Int32, NOT_NULL, 1287, 4), End, // 2636 AlterClientQuotasResponse/Entries
-    int32(ThrottleTime), array(Int32, NOT_NULL, 2636, 8), End, // 2640 AlterClientQuotasResponse v0
-    int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 1293, 3), tags(0, 0), End, // 2643 AlterClientQuotasResponse/Entries
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 2643, 5), tags(0, 0), End, // 2648 AlterClientQuotasResponse v1
-    tags(0, 0), array(Compact, NULL, 403, 2), tags(0, 0), End, // 2653 DescribeUserScramCredentialsRequest v0
-    skip(5), tags(0, 0), End, // 2657 DescribeUserScramCredentialsResponse/Results/CredentialInfos
-    unread(Compact, NOT_NULL), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 2657, 6), tags(0, 0), End, // 2660 DescribeUserScramCredentialsResponse/Results
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 2660, 6), tags(0, 0), End, // 2666 DescribeUserScramCredentialsResponse v0
-    unread(Compact, NOT_NULL), skip(1), tags(0, 0), End, // 2673 AlterUserScramCredentialsRequest/Deletions
-    unread(Compact, NOT_NULL), skip(5), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), tags(0, 0), End, // 2677 AlterUserScramCredentialsRequest/Upsertions
-    tags(0, 0), array(Compact, NOT_NULL, 2673, 3), array(Compact, NOT_NULL, 2677, 9), tags(0, 0), End, // 2683 AlterUserScramCredentialsRequest v0
-    skip(24), tags(0, 0), End, // 2688 VoteRequest/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2688, 25), tags(0, 0), End, // 2691 VoteRequest/Topics
-    tags(0, 0), unread(Compact, NULL), array(Compact, NOT_NULL, 2691, 3), tags(0, 0), End, // 2695 VoteRequest v0
-    skip(56), tags(0, 0), End, // 2700 VoteRequest/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2700, 57), tags(0, 0), End, // 2703 VoteRequest/Topics
-    tags(0, 0), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 2703, 3), tags(0, 0), End, // 2707 VoteRequest v1
-    skip(57), tags(0, 0), End, // 2713 VoteRequest/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2713, 58), tags(0, 0), End, // 2716 VoteRequest/Topics
-    tags(0, 0), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 2716, 3), tags(0, 0), End, // 2720 VoteRequest v2
-    skip(4), int16(ErrorCode), skip(9), tags(0, 0), End, // 2726 VoteResponse/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2726, 16), tags(0, 0), End, // 2731 VoteResponse/Topics
-    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 2731, 3), tags(0, 0), End, // 2735 VoteResponse v0
-    unread(Int16, NULL), array(Int32, NOT_NULL, 326, 6), End, // 2740 BeginQuorumEpochRequest v0
-    skip(28), tags(0, 0), End, // 2743 BeginQuorumEpochRequest/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2743, 29), tags(0, 0), End, // 2746 BeginQuorumEpochRequest/Topics
-    tags(0, 0), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 2746, 3), array(Compact, NOT_NULL, 1964, 5), tags(0, 0), End, // 2750 BeginQuorumEpochRequest v1
-    int16(ErrorCode), array(Int32, NOT_NULL, 45, 6), End, // 2757 BeginQuorumEpochResponse v0
-    skip(4), int16(ErrorCode), skip(8), tags(0, 0), End, // 2760 BeginQuorumEpochResponse/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2760, 15), tags(0, 0), End, // 2765 BeginQuorumEpochResponse/Topics
-    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 2765, 3), tags(0, 0), End, // 2769 BeginQuorumEpochResponse v1
-    skip(12), fixed_array(Int32, NOT_NULL, 4), End, // 2774 EndQuorumEpochRequest/Topics/Partitions
-    unread(Int16, NOT_NULL), array(Int32, NOT_NULL, 2774, 16), End, // 2777 EndQuorumEpochRequest/Topics
-    unread(Int16, NULL), array(Int32, NOT_NULL, 2777, 6), End, // 2780 EndQuorumEpochRequest v0
-    skip(20), tags(0, 0), End, // 2783 EndQuorumEpochRequest/Topics/Partitions/PreferredCandidates
-    skip(12), array(Compact, NOT_NULL, 2783, 21), tags(0, 0), End, // 2786 EndQuorumEpochRequest/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2786, 14), tags(0, 0), End, // 2790 EndQuorumEpochRequest/Topics
-    tags(0, 0), unread(Compact, NULL), array(Compact, NOT_NULL, 2790, 3), array(Compact, NOT_NULL, 1964, 5), tags(0, 0), End, // 2794 EndQuorumEpochRequest v1
-    skip(4), tags(0, 0), End, // 2800 DescribeQuorumRequest/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2800, 5), tags(0, 0), End, // 2803 DescribeQuorumRequest/Topics
-    tags(0, 0), array(Compact, NOT_NULL, 2803, 3), tags(0, 0), End, // 2807 DescribeQuorumRequest v0
-    skip(4), int16(ErrorCode), skip(16), array(Compact, NOT_NULL, 1695, 13), array(Compact, NOT_NULL, 1695, 13), tags(0, 0), End, // 2811 DescribeQuorumResponse/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2811, 25), tags(0, 0), End, // 2818 DescribeQuorumResponse/Topics
-    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 2818, 3), tags(0, 0), End, // 2822 DescribeQuorumResponse v0
-    skip(4), int16(ErrorCode), skip(16), array(Compact, NOT_NULL, 2743, 29), array(Compact, NOT_NULL, 2743, 29), tags(0, 0), End, // 2827 DescribeQuorumResponse/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2827, 25), tags(0, 0), End, // 2834 DescribeQuorumResponse/Topics
-    tags(0, 0), int16(ErrorCode), array(Compact, NOT_NULL, 2834, 3), tags(0, 0), End, // 2838 DescribeQuorumResponse v1
-    skip(44), tags(0, 0), End, // 2843 DescribeQuorumResponse/Topics/Partitions/CurrentVoters
-    skip(4), int16(ErrorCode), unread(Compact, NULL), skip(16), array(Compact, NOT_NULL, 2843, 45), array(Compact, NOT_NULL, 2843, 45), tags(0, 0), End, // 2846 DescribeQuorumResponse/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2846, 26), tags(0, 0), End, // 2854 DescribeQuorumResponse/Topics
-    skip(4), array(Compact, NOT_NULL, 1964, 5), tags(0, 0), End, // 2858 DescribeQuorumResponse/Nodes
-    tags(0, 0), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 2854, 3), array(Compact, NOT_NULL, 2858, 6), tags(0, 0), End, // 2862 DescribeQuorumResponse v2
-    skip(8), fixed_array(Compact, NOT_NULL, 4), skip(4), tags(0, 0), End, // 2869 AlterPartitionRequest/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2869, 14), tags(0, 0), End, // 2874 AlterPartitionRequest/Topics
-    tags(0, 0), skip(12), array(Compact, NOT_NULL, 2874, 3), tags(0, 0), End, // 2878 AlterPartitionRequest v0
-    skip(8), fixed_array(Compact, NOT_NULL, 4), skip(5), tags(0, 0), End, // 2883 AlterPartitionRequest/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2883, 15), tags(0, 0), End, // 2888 AlterPartitionRequest/Topics
-    tags(0, 0), skip(12), array(Compact, NOT_NULL, 2888, 3), tags(0, 0), End, // 2892 AlterPartitionRequest v1
-    skip(16), array(Compact, NOT_NULL, 2883, 15), tags(0, 0), End, // 2897 AlterPartitionRequest/Topics
-    tags(0, 0), skip(12), array(Compact, NOT_NULL, 2897, 18), tags(0, 0), End, // 2901 AlterPartitionRequest v2
-    skip(8), array(Compact, NOT_NULL, 1695, 13), skip(5), tags(0, 0), End, // 2906 AlterPartitionRequest/Topics/Partitions
-    skip(16), array(Compact, NOT_NULL, 2906, 15), tags(0, 0), End, // 2911 AlterPartitionRequest/Topics
-    tags(0, 0), skip(12), array(Compact, NOT_NULL, 2911, 18), tags(0, 0), End, // 2915 AlterPartitionRequest v3
-    skip(4), int16(ErrorCode), skip(8), fixed_array(Compact, NOT_NULL, 4), skip(4), tags(0, 0), End, // 2920 AlterPartitionResponse/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2920, 20), tags(0, 0), End, // 2927 AlterPartitionResponse/Topics
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 2927, 3), tags(0, 0), End, // 2931 AlterPartitionResponse v0
-    skip(4), int16(ErrorCode), skip(8), fixed_array(Compact, NOT_NULL, 4), skip(5), tags(0, 0), End, // 2937 AlterPartitionResponse/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 2937, 21), tags(0, 0), End, // 2944 AlterPartitionResponse/Topics
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 2944, 3), tags(0, 0), End, // 2948 AlterPartitionResponse v1
-    skip(16), array(Compact, NOT_NULL, 2937, 21), tags(0, 0), End, // 2954 AlterPartitionResponse/Topics
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 2954, 18), tags(0, 0), End, // 2958 AlterPartitionResponse v2
-    unread(Compact, NOT_NULL), skip(3), tags(0, 0), End, // 2964 UpdateFeaturesRequest/FeatureUpdates
-    tags(0, 0), int32(Wait), array(Compact, NOT_NULL, 2964, 5), tags(0, 0), End, // 2968 UpdateFeaturesRequest v0
-    tags(0, 0), int32(Wait), array(Compact, NOT_NULL, 2964, 5), skip(1), tags(0, 0), End, // 2973 UpdateFeaturesRequest v1
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 1671, 5), tags(0, 0), End, // 2979 UpdateFeaturesResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 2986 UpdateFeaturesResponse v2
-    tags(0, 0), unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), tags(0, 0), End, // 2992 EnvelopeRequest v0
-    tags(0, 0), unread(Compact, NULL), int16(ErrorCode), tags(0, 0), End, // 2998 EnvelopeResponse v0
-    skip(20), tags(0, 0), skip(8), tags(0, 0), End, // 3003 FetchSnapshotRequest/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3003, 30), tags(0, 0), End, // 3008 FetchSnapshotRequest/Topics
-    tags(0, 0), skip(8), array(Compact, NOT_NULL, 3008, 3), tags(0, 0), End, // 3012 FetchSnapshotRequest v0
-    skip(4), int16(ErrorCode), skip(12), tags(0, 0), skip(16), unread(Compact, NOT_NULL), tags(0, 0), End, // 3017 FetchSnapshotResponse/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3017, 37), tags(0, 0), End, // 3025 FetchSnapshotResponse/Topics
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 3025, 3), tags(0, 0), End, // 3029 FetchSnapshotResponse v0
-    tags(0, 0), skip(1), tags(0, 0), End, // 3035 DescribeClusterRequest v0
-    tags(0, 0), skip(2), tags(0, 0), End, // 3039 DescribeClusterRequest v1
-    tags(0, 0), skip(3), tags(0, 0), End, // 3043 DescribeClusterRequest v2
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), skip(4), array(Compact, NOT_NULL, 104, 11), skip(4), tags(0, 0), End, // 3047 DescribeClusterResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), skip(1), unread(Compact, NOT_NULL), skip(4), array(Compact, NOT_NULL, 104, 11), skip(4), tags(0, 0), End, // 3057 DescribeClusterResponse v1
-    int32(NodeId), bytes(Host, Compact, NOT_NULL), int32(Port), unread(Compact, NULL), skip(1), tags(0, 0), End, // 3068 DescribeClusterResponse/Brokers
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), skip(1), unread(Compact, NOT_NULL), skip(4), array(Compact, NOT_NULL, 3068, 12), skip(4), tags(0, 0), End, // 3075 DescribeClusterResponse v2
-    tags(0, 0), array(Compact, NOT_NULL, 184, 3), tags(0, 0), End, // 3086 DescribeProducersRequest v0
-    skip(36), tags(0, 0), End, // 3090 DescribeProducersResponse/Topics/Partitions/ActiveProducers
-    skip(4), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 3090, 37), tags(0, 0), End, // 3093 DescribeProducersResponse/Topics/Partitions
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3093, 9), tags(0, 0), End, // 3099 DescribeProducersResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3099, 3), tags(0, 0), End, // 3103 DescribeProducersResponse v0
-    unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(4), tags(0, 0), End, // 3108 BrokerRegistrationRequest/Listeners
-    tags(0, 0), skip(4), unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 3108, 7), array(Compact, NOT_NULL, 877, 6), unread(Compact, NULL), tags(0, 0), End, // 3113 BrokerRegistrationRequest v0
-    tags(0, 0), skip(4), unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 3108, 7), array(Compact, NOT_NULL, 877, 6), unread(Compact, NULL), skip(1), tags(0, 0), End, // 3122 BrokerRegistrationRequest v1
-    tags(0, 0), skip(4), unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 3108, 7), array(Compact, NOT_NULL, 877, 6), unread(Compact, NULL), skip(1), fixed_array(Compact, NOT_NULL, 16), tags(0, 0), End, // 3132 BrokerRegistrationRequest v2
-    tags(0, 0), skip(4), unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 3108, 7), array(Compact, NOT_NULL, 877, 6), unread(Compact, NULL), skip(1), fixed_array(Compact, NOT_NULL, 16), skip(8), tags(0, 0), End, // 3143 BrokerRegistrationRequest v3
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(8), tags(0, 0), End, // 3155 BrokerRegistrationResponse v0
-    tags(0, 0), skip(22), tags(0, 0), End, // 3161 BrokerHeartbeatRequest v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(3), tags(0, 0), End, // 3165 BrokerHeartbeatResponse v0
-    tags(0, 0), skip(4), tags(0, 0), End, // 3171 UnregisterBrokerRequest v0
-    int16(ErrorCode), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(22), array(Compact, NOT_NULL, 184, 3), tags(0, 0), End, // 3175 DescribeTransactionsResponse/TransactionStates
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3175, 28), tags(0, 0), End, // 3182 DescribeTransactionsResponse v0
-    tags(0, 0), array(Compact, NOT_NULL, 1105, 1), fixed_array(Compact, NOT_NULL, 8), tags(0, 0), End, // 3187 ListTransactionsRequest v0
-    tags(0, 0), array(Compact, NOT_NULL, 1105, 1), fixed_array(Compact, NOT_NULL, 8), skip(8), tags(0, 0), End, // 3192 ListTransactionsRequest v1
-    tags(0, 0), array(Compact, NOT_NULL, 1105, 1), fixed_array(Compact, NOT_NULL, 8), skip(8), unread(Compact, NULL), tags(0, 0), End, // 3198 ListTransactionsRequest v2
-    unread(Compact, NOT_NULL), skip(8), unread(Compact, NOT_NULL), tags(0, 0), End, // 3205 ListTransactionsResponse/TransactionStates
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 1105, 1), array(Compact, NOT_NULL, 3205, 11), tags(0, 0), End, // 3210 ListTransactionsResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(12), tags(0, 0), End, // 3217 AllocateProducerIdsResponse v0
-    tags(0, 0), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(4), unread(Compact, NULL), unread(Compact, NULL), skip(4), array(Compact, NULL, 1105, 1), unread(Compact, NULL), array(Compact, NULL, 201, 18), tags(0, 0), End, // 3223 ConsumerGroupHeartbeatRequest v0
-    tags(0, 0), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(4), unread(Compact, NULL), unread(Compact, NULL), skip(4), array(Compact, NULL, 1105, 1), unread(Compact, NULL), unread(Compact, NULL), array(Compact, NULL, 201, 18), tags(0, 0), End, // 3235 ConsumerGroupHeartbeatRequest v1
-    array(Compact, NOT_NULL, 201, 18), tags(0, 0), End, // 3248 ConsumerGroupHeartbeatResponse/Assignment
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), unread(Compact, NULL), skip(8), nullable_struct(3248), tags(0, 0), End, // 3251 ConsumerGroupHeartbeatResponse v0
-    skip(16), unread(Compact, NOT_NULL), fixed_array(Compact, NOT_NULL, 4), tags(0, 0), End, // 3260 ConsumerGroupDescribeResponse/Groups/Members/Assignment/TopicPartitions
-    unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NULL), skip(4), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1105, 1), unread(Compact, NULL), array(Compact, NOT_NULL, 3260, 19), tags(0, 0), array(Compact, NOT_NULL, 3260, 19), tags(0, 0), tags(0, 0), End, // 3265 ConsumerGroupDescribeResponse/Groups/Members
-    int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(8), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3265, 16), skip(4), tags(0, 0), End, // 3279 ConsumerGroupDescribeResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3279, 20), tags(0, 0), End, // 3289 ConsumerGroupDescribeResponse v0
-    unread(Compact, NOT_NULL), unread(Compact, NULL), unread(Compact, NULL), skip(4), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1105, 1), unread(Compact, NULL), array(Compact, NOT_NULL, 3260, 19), tags(0, 0), array(Compact, NOT_NULL, 3260, 19), tags(0, 0), skip(1), tags(0, 0), End, // 3294 ConsumerGroupDescribeResponse/Groups/Members
-    int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(8), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3294, 17), skip(4), tags(0, 0), End, // 3309 ConsumerGroupDescribeResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3309, 20), tags(0, 0), End, // 3319 ConsumerGroupDescribeResponse v1
-    tags(0, 0), skip(21), array(Compact, NOT_NULL, 3108, 7), array(Compact, NOT_NULL, 877, 6), tags(0, 0), End, // 3324 ControllerRegistrationRequest v0
-    tags(0, 0), skip(16), tags(0, 0), End, // 3330 GetTelemetrySubscriptionsRequest v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skip(20), fixed_array(Compact, NOT_NULL, 1), skip(9), array(Compact, NOT_NULL, 1105, 1), tags(0, 0), End, // 3334 GetTelemetrySubscriptionsResponse v0
-    tags(0, 0), skip(22), unread(Compact, NOT_NULL), tags(0, 0), End, // 3343 PushTelemetryRequest v0
-    skip(16), array(Compact, NOT_NULL, 2800, 5), tags(0, 0), End, // 3348 AssignReplicasToDirsRequest/Directories/Topics
-    skip(16), array(Compact, NOT_NULL, 3348, 18), tags(0, 0), End, // 3352 AssignReplicasToDirsRequest/Directories
-    tags(0, 0), skip(12), array(Compact, NOT_NULL, 3352, 18), tags(0, 0), End, // 3356 AssignReplicasToDirsRequest v0
-    skip(16), array(Compact, NOT_NULL, 719, 18), tags(0, 0), End, // 3361 AssignReplicasToDirsResponse/Directories
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 3361, 18), tags(0, 0), End, // 3365 AssignReplicasToDirsResponse v0
-    tags(0, 0), fixed_array(Compact, NOT_NULL, 1), tags(0, 0), End, // 3371 ListConfigResourcesRequest v1
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 403, 2), tags(0, 0), End, // 3375 ListConfigResourcesResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, NOT_NULL, 2673, 3), tags(0, 0), End, // 3381 ListConfigResourcesResponse v1
-    tags(0, 0), array(Compact, NOT_NULL, 403, 2), skip(4), nullable_struct(877), tags(0, 0), End, // 3387 DescribeTopicPartitionsRequest v0
-    int16(ErrorCode), skip(12), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NOT_NULL, 4), fixed_array(Compact, NULL, 4), fixed_array(Compact, NULL, 4), fixed_array(Compact, NOT_NULL, 4), tags(0, 0), End, // 3393 DescribeTopicPartitionsResponse/Topics/Partitions
-    int16(ErrorCode), unread(Compact, NULL), skip(17), array(Compact, NOT_NULL, 3393, 20), skip(4), tags(0, 0), End, // 3402 DescribeTopicPartitionsResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3402, 26), nullable_struct(877), tags(0, 0), End, // 3409 DescribeTopicPartitionsResponse v0
-    tags(0, 0), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(4), unread(Compact, NULL), array(Compact, NULL, 1105, 1), tags(0, 0), End, // 3415 ShareGroupHeartbeatRequest v0
-    unread(Compact, NOT_NULL), unread(Compact, NULL), skip(4), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1105, 1), array(Compact, NOT_NULL, 3260, 19), tags(0, 0), tags(0, 0), End, // 3423 ShareGroupDescribeResponse/Groups/Members
-    int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(8), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3423, 12), skip(4), tags(0, 0), End, // 3433 ShareGroupDescribeResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3433, 20), tags(0, 0), End, // 3443 ShareGroupDescribeResponse v0
-    skip(16), fixed_array(Compact, NOT_NULL, 1), tags(0, 0), End, // 3448 ShareFetchRequest/Topics/Partitions/AcknowledgementBatches
-    skip(8), array(Compact, NOT_NULL, 3448, 18), tags(0, 0), End, // 3452 ShareFetchRequest/Topics/Partitions
-    skip(16), array(Compact, NOT_NULL, 3452, 10), tags(0, 0), End, // 3456 ShareFetchRequest/Topics
-    tags(0, 0), unread(Compact, NULL), unread(Compact, NULL), skip(4), int32(Wait), skip(8), array(Compact, NOT_NULL, 3456, 18), array(Compact, NOT_NULL, 201, 18), tags(0, 0), End, // 3460 ShareFetchRequest v0
-    skip(4), array(Compact, NOT_NULL, 3448, 18), tags(0, 0), End, // 3470 ShareFetchRequest/Topics/Partitions
-    skip(16), array(Compact, NOT_NULL, 3470, 6), tags(0, 0), End, // 3474 ShareFetchRequest/Topics
-    tags(0, 0), unread(Compact, NULL), unread(Compact, NULL), skip(4), int32(Wait), skip(16), array(Compact, NOT_NULL, 3474, 18), array(Compact, NOT_NULL, 201, 18), tags(0, 0), End, // 3478 ShareFetchRequest v1
-    tags(0, 0), unread(Compact, NULL), unread(Compact, NULL), skip(4), int32(Wait), skip(18), array(Compact, NOT_NULL, 3474, 18), array(Compact, NOT_NULL, 201, 18), tags(0, 0), End, // 3488 ShareFetchRequest v2
-    skip(18), tags(0, 0), End, // 3498 ShareFetchResponse/Responses/Partitions/AcquiredRecords
-    skip(4), int16(ErrorCode), unread(Compact, NULL), int16(ErrorCode), unread(Compact, NULL), skip(8), tags(0, 0), unread(Compact, NULL), array(Compact, NOT_NULL, 3498, 19), tags(0, 0), End, // 3501 ShareFetchResponse/Responses/Partitions
-    skip(16), array(Compact, NOT_NULL, 3501, 22), tags(0, 0), End, // 3512 ShareFetchResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 3512, 18), array(Compact, NOT_NULL, 104, 11), tags(0, 0), End, // 3516 ShareFetchResponse v0
-    skip(4), int16(ErrorCode), unread(Compact, NULL), int16(ErrorCode), unread(Compact, NULL), skip(8), tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3498, 19), tags(0, 0), End, // 3524 ShareFetchResponse/Responses/Partitions
-    skip(16), array(Compact, NOT_NULL, 3524, 22), tags(0, 0), End, // 3535 ShareFetchResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 3535, 18), array(Compact, NOT_NULL, 104, 11), tags(0, 0), End, // 3539 ShareFetchResponse v1
-    tags(0, 0), unread(Compact, NULL), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 3474, 18), tags(0, 0), End, // 3548 ShareAcknowledgeRequest v0
-    tags(0, 0), unread(Compact, NULL), unread(Compact, NULL), skip(5), array(Compact, NOT_NULL, 3474, 18), tags(0, 0), End, // 3555 ShareAcknowledgeRequest v2
-    skip(4), int16(ErrorCode), unread(Compact, NULL), skip(8), tags(0, 0), tags(0, 0), End, // 3562 ShareAcknowledgeResponse/Responses/Partitions
-    skip(16), array(Compact, NOT_NULL, 3562, 17), tags(0, 0), End, // 3569 ShareAcknowledgeResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 3569, 18), array(Compact, NOT_NULL, 104, 11), tags(0, 0), End, // 3573 ShareAcknowledgeResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), skip(4), array(Compact, NOT_NULL, 3569, 18), array(Compact, NOT_NULL, 104, 11), tags(0, 0), End, // 3581 ShareAcknowledgeResponse v2
-    tags(0, 0), unread(Compact, NULL), int32(Wait), skip(20), array(Compact, NOT_NULL, 1964, 5), tags(0, 0), End, // 3590 AddRaftVoterRequest v0
-    tags(0, 0), unread(Compact, NULL), int32(Wait), skip(20), array(Compact, NOT_NULL, 1964, 5), skip(1), tags(0, 0), End, // 3597 AddRaftVoterRequest v1
-    tags(0, 0), unread(Compact, NULL), skip(20), tags(0, 0), End, // 3605 RemoveRaftVoterRequest v0
-    tags(0, 0), unread(Compact, NULL), skip(24), array(Compact, NOT_NULL, 1964, 5), skip(4), tags(0, 0), tags(0, 0), End, // 3610 UpdateRaftVoterRequest v0
-    skip(16), array(Compact, NOT_NULL, 283, 17), tags(0, 0), End, // 3618 InitializeShareGroupStateRequest/Topics
-    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3618, 18), tags(0, 0), End, // 3622 InitializeShareGroupStateRequest v0
-    skip(16), array(Compact, NOT_NULL, 2479, 8), tags(0, 0), End, // 3627 InitializeShareGroupStateResponse/Results
-    tags(0, 0), array(Compact, NOT_NULL, 3627, 18), tags(0, 0), End, // 3631 InitializeShareGroupStateResponse v0
-    skip(8), tags(0, 0), End, // 3635 ReadShareGroupStateRequest/Topics/Partitions
-    skip(16), array(Compact, NOT_NULL, 3635, 9), tags(0, 0), End, // 3638 ReadShareGroupStateRequest/Topics
-    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3638, 18), tags(0, 0), End, // 3642 ReadShareGroupStateRequest v0
-    skip(19), tags(0, 0), End, // 3647 ReadShareGroupStateResponse/Results/Partitions/StateBatches
-    skip(4), int16(ErrorCode), unread(Compact, NULL), skip(12), array(Compact, NOT_NULL, 3647, 20), tags(0, 0), End, // 3650 ReadShareGroupStateResponse/Results/Partitions
-    skip(16), array(Compact, NOT_NULL, 3650, 21), tags(0, 0), End, // 3657 ReadShareGroupStateResponse/Results
-    tags(0, 0), array(Compact, NOT_NULL, 3657, 18), tags(0, 0), End, // 3661 ReadShareGroupStateResponse v0
-    skip(20), array(Compact, NOT_NULL, 3647, 20), tags(0, 0), End, // 3665 WriteShareGroupStateRequest/Topics/Partitions
-    skip(16), array(Compact, NOT_NULL, 3665, 22), tags(0, 0), End, // 3669 WriteShareGroupStateRequest/Topics
-    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3669, 18), tags(0, 0), End, // 3673 WriteShareGroupStateRequest v0
-    skip(24), array(Compact, NOT_NULL, 3647, 20), tags(0, 0), End, // 3678 WriteShareGroupStateRequest/Topics/Partitions
-    skip(16), array(Compact, NOT_NULL, 3678, 26), tags(0, 0), End, // 3682 WriteShareGroupStateRequest/Topics
-    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3682, 18), tags(0, 0), End, // 3686 WriteShareGroupStateRequest v1
-    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3348, 18), tags(0, 0), End, // 3691 DeleteShareGroupStateRequest v0
-    skip(4), int16(ErrorCode), unread(Compact, NULL), skip(16), tags(0, 0), End, // 3696 ReadShareGroupStateSummaryResponse/Results/Partitions
-    skip(16), array(Compact, NOT_NULL, 3696, 24), tags(0, 0), End, // 3702 ReadShareGroupStateSummaryResponse/Results
-    tags(0, 0), array(Compact, NOT_NULL, 3702, 18), tags(0, 0), End, // 3706 ReadShareGroupStateSummaryResponse v0
-    skip(4), int16(ErrorCode), unread(Compact, NULL), skip(20), tags(0, 0), End, // 3710 ReadShareGroupStateSummaryResponse/Results/Partitions
-    skip(16), array(Compact, NOT_NULL, 3710, 28), tags(0, 0), End, // 3716 ReadShareGroupStateSummaryResponse/Results
-    tags(0, 0), array(Compact, NOT_NULL, 3716, 18), tags(0, 0), End, // 3720 ReadShareGroupStateSummaryResponse v1
-    unread(Compact, NOT_NULL), skip(6), array(Compact, NOT_NULL, 1170, 3), tags(0, 0), End, // 3724 StreamsGroupHeartbeatRequest/Topology/Subtopologies/StateChangelogTopics
-    fixed_array(Compact, NOT_NULL, 2), fixed_array(Compact, NOT_NULL, 2), fixed_array(Compact, NOT_NULL, 2), tags(0, 0), End, // 3729 StreamsGroupHeartbeatRequest/Topology/Subtopologies/CopartitionGroups
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1105, 1), array(Compact, NOT_NULL, 1105, 1), array(Compact, NOT_NULL, 3724, 9), array(Compact, NOT_NULL, 1105, 1), array(Compact, NOT_NULL, 3724, 9), array(Compact, NOT_NULL, 3729, 4), tags(0, 0), End, // 3734 StreamsGroupHeartbeatRequest/Topology/Subtopologies
-    skip(4), array(Compact, NOT_NULL, 3734, 8), tags(0, 0), End, // 3743 StreamsGroupHeartbeatRequest/Topology
-    unread(Compact, NOT_NULL), skip(2), tags(0, 0), End, // 3747 StreamsGroupHeartbeatRequest/UserEndpoint
-    unread(Compact, NOT_NULL), skip(12), tags(0, 0), End, // 3751 StreamsGroupHeartbeatRequest/TaskOffsets
-    tags(0, 0), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(8), unread(Compact, NULL), unread(Compact, NULL), skip(4), nullable_struct(3743), array(Compact, NULL, 184, 3), array(Compact, NULL, 184, 3), array(Compact, NULL, 184, 3), unread(Compact, NULL), nullable_struct(3747), array(Compact, NULL, 1170, 3), array(Compact, NULL, 3751, 14), array(Compact, NULL, 3751, 14), skip(1), tags(0, 0), End, // 3755 StreamsGroupHeartbeatRequest v0
-    skip(1), unread(Compact, NOT_NULL), tags(0, 0), End, // 3774 StreamsGroupHeartbeatResponse/Status
-    unread(Compact, NOT_NULL), skip(2), tags(0, 0), array(Compact, NOT_NULL, 184, 3), array(Compact, NOT_NULL, 184, 3), tags(0, 0), End, // 3778 StreamsGroupHeartbeatResponse/PartitionsByUserEndpoint
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), skip(16), array(Compact, NULL, 3774, 3), array(Compact, NULL, 184, 3), array(Compact, NULL, 184, 3), array(Compact, NULL, 184, 3), skip(4), array(Compact, NULL, 3778, 7), tags(0, 0), End, // 3785 StreamsGroupHeartbeatResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), skip(20), array(Compact, NULL, 3774, 3), array(Compact, NULL, 184, 3), array(Compact, NULL, 184, 3), array(Compact, NULL, 184, 3), skip(5), array(Compact, NULL, 3778, 7), tags(0, 0), End, // 3799 StreamsGroupHeartbeatResponse v1
-    tags(0, 0), array(Compact, NOT_NULL, 1105, 1), skip(2), tags(0, 0), End, // 3813 StreamsGroupDescribeRequest v1
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1105, 1), array(Compact, NOT_NULL, 1105, 1), array(Compact, NOT_NULL, 3724, 9), array(Compact, NOT_NULL, 3724, 9), tags(0, 0), End, // 3818 StreamsGroupDescribeResponse/Groups/Topology/Subtopologies
-    skip(4), array(Compact, NULL, 3818, 6), tags(0, 0), End, // 3825 StreamsGroupDescribeResponse/Groups/Topology
-    unread(Compact, NOT_NULL), skip(4), unread(Compact, NULL), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(4), unread(Compact, NOT_NULL), nullable_struct(3747), array(Compact, NOT_NULL, 1170, 3), array(Compact, NOT_NULL, 3751, 14), array(Compact, NOT_NULL, 3751, 14), array(Compact, NOT_NULL, 184, 3), array(Compact, NOT_NULL, 184, 3), array(Compact, NOT_NULL, 184, 3), tags(0, 0), array(Compact, NOT_NULL, 184, 3), array(Compact, NOT_NULL, 184, 3), array(Compact, NOT_NULL, 184, 3), tags(0, 0), skip(1), tags(0, 0), End, // 3829 StreamsGroupDescribeResponse/Groups/Members
-    int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(8), nullable_struct(3825), array(Compact, NOT_NULL, 3829, 28), skip(4), tags(0, 0), End, // 3852 StreamsGroupDescribeResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3852, 20), tags(0, 0), End, // 3862 StreamsGroupDescribeResponse v0
-    unread(Compact, NOT_NULL), skip(1), array(Compact, NOT_NULL, 1105, 1), unread(Compact, NULL), array(Compact, NOT_NULL, 1105, 1), array(Compact, NOT_NULL, 1105, 1), tags(0, 0), End, // 3867 StreamsGroupDescribeResponse/Groups/TopologyDescription/Subtopologies/Nodes
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3867, 7), tags(0, 0), End, // 3875 StreamsGroupDescribeResponse/Groups/TopologyDescription/Subtopologies
-    unread(Compact, NOT_NULL), skip(1), array(Compact, NOT_NULL, 1105, 1), unread(Compact, NULL), array(Compact, NOT_NULL, 1105, 1), array(Compact, NOT_NULL, 1105, 1), tags(0, 0), unread(Compact, NOT_NULL), skip(1), array(Compact, NOT_NULL, 1105, 1), unread(Compact, NULL), array(Compact, NOT_NULL, 1105, 1), array(Compact, NOT_NULL, 1105, 1), tags(0, 0), tags(0, 0), End, // 3879 StreamsGroupDescribeResponse/Groups/TopologyDescription/GlobalStores
-    array(Compact, NOT_NULL, 3875, 3), array(Compact, NOT_NULL, 3879, 15), tags(0, 0), End, // 3895 StreamsGroupDescribeResponse/Groups/TopologyDescription
-    int16(ErrorCode), unread(Compact, NULL), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(8), nullable_struct(3825), array(Compact, NOT_NULL, 3829, 28), skip(4), nullable_struct(3895), skip(1), unread(Compact, NULL), tags(0, 0), End, // 3899 StreamsGroupDescribeResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3899, 23), tags(0, 0), End, // 3912 StreamsGroupDescribeResponse v1
-    tags(0, 0), array(Compact, NOT_NULL, 1000, 3), tags(0, 0), End, // 3917 DescribeShareGroupOffsetsRequest v0
-    skip(16), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 3921 DescribeShareGroupOffsetsResponse/Groups/Topics/Partitions
-    unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 3921, 20), tags(0, 0), End, // 3926 DescribeShareGroupOffsetsResponse/Groups/Topics
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3926, 19), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 3931 DescribeShareGroupOffsetsResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3931, 6), tags(0, 0), End, // 3937 DescribeShareGroupOffsetsResponse v0
-    skip(24), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 3942 DescribeShareGroupOffsetsResponse/Groups/Topics/Partitions
-    unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 3942, 28), tags(0, 0), End, // 3947 DescribeShareGroupOffsetsResponse/Groups/Topics
-    unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 3947, 19), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 3952 DescribeShareGroupOffsetsResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, NOT_NULL, 3952, 6), tags(0, 0), End, // 3958 DescribeShareGroupOffsetsResponse v1
-    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 1698, 3), tags(0, 0), End, // 3963 AlterShareGroupOffsetsRequest v0
-    unread(Compact, NOT_NULL), skip(16), array(Compact, NOT_NULL, 2479, 8), tags(0, 0), End, // 3968 AlterShareGroupOffsetsResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 3968, 19), tags(0, 0), End, // 3973 AlterShareGroupOffsetsResponse v0
-    tags(0, 0), unread(Compact, NOT_NULL), array(Compact, NOT_NULL, 403, 2), tags(0, 0), End, // 3980 DeleteShareGroupOffsetsRequest v0
-    unread(Compact, NOT_NULL), skip(16), int16(ErrorCode), unread(Compact, NULL), tags(0, 0), End, // 3985 DeleteShareGroupOffsetsResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact, NULL), array(Compact, NOT_NULL, 3985, 21), tags(0, 0), End, // 3991 DeleteShareGroupOffsetsResponse v0
-    tags(0, 0), unread(Compact, NOT_NULL), unread(Compact, NOT_NULL), skip(4), array(Compact, NOT_NULL, 3875, 3), array(Compact, NOT_NULL, 3879, 15), tags(0, 0), tags(0, 0), End, // 3998 StreamsGroupTopologyDescriptionUpdateRequest v0
+static OPS: [Op; 2951] = [
+    after(4, unread(NullableInt32)), END, // 0 ProduceRequest/TopicData/PartitionData
+    bytes(TopicName, Int16), array(Int32, 0, 8), END, // 2 ProduceRequest/TopicData
+    int16(Acks), int32(Wait), array(Int32, 2, 6), END, // 5 ProduceRequest v0
+    unread(NullableInt16), int16(Acks), int32(Wait), array(Int32, 2, 6), END, // 9 ProduceRequest v3
+    after(4, unread(NullableCompact)), last_tags(0, 0), // 14 ProduceRequest/TopicData/PartitionData
+    bytes(TopicName, Compact), array(Compact, 14, 6), last_tags(0, 0), // 16 ProduceRequest/TopicData
+    tags(0, 0), unread(NullableCompact), int16(Acks), int32(Wait), array(Compact, 16, 3), last_tags(0, 0), // 19 ProduceRequest v9
+    uuid(TopicId), array(Compact, 14, 6), last_tags(0, 0), // 25 ProduceRequest/TopicData
+    tags(0, 0), unread(NullableCompact), int16(Acks), int32(Wait), array(Compact, 25, 18), last_tags(0, 0), // 28 ProduceRequest v13
+    after(4, int16(ErrorCode)), after(8, END), // 34 ProduceResponse/Responses/PartitionResponses
+    unread(Int16), array(Int32, 34, 14), END, // 36 ProduceResponse/Responses
+    array(Int32, 36, 6), END, // 39 ProduceResponse v0
+    array(Int32, 36, 6), int32(ThrottleTime), END, // 41 ProduceResponse v1
+    after(4, int16(ErrorCode)), after(16, END), // 44 ProduceResponse/Responses/PartitionResponses
+    unread(Int16), array(Int32, 44, 22), END, // 46 ProduceResponse/Responses
+    array(Int32, 46, 6), int32(ThrottleTime), END, // 49 ProduceResponse v2
+    after(4, int16(ErrorCode)), after(24, END), // 52 ProduceResponse/Responses/PartitionResponses
+    unread(Int16), array(Int32, 52, 30), END, // 54 ProduceResponse/Responses
+    array(Int32, 54, 6), int32(ThrottleTime), END, // 57 ProduceResponse v5
+    after(4, unread(NullableInt16)), END, // 60 ProduceResponse/Responses/PartitionResponses/RecordErrors
+    after(4, int16(ErrorCode)), after(24, array(Int32, 60, 6)), unread(NullableInt16), END, // 62 ProduceResponse/Responses/PartitionResponses
+    unread(Int16), array(Int32, 62, 36), END, // 66 ProduceResponse/Responses
+    array(Int32, 66, 6), int32(ThrottleTime), END, // 69 ProduceResponse v8
+    after(4, int16(ErrorCode)), after(24, array(Compact, 14, 6)), unread(NullableCompact), last_tags(0, 0), // 72 ProduceResponse/Responses/PartitionResponses
+    unread(Compact), array(Compact, 72, 33), last_tags(0, 0), // 76 ProduceResponse/Responses
+    tags(0, 0), array(Compact, 76, 3), int32(ThrottleTime), last_tags(0, 0), // 79 ProduceResponse v9
+    int32(NodeId), bytes(Host, Compact), int32(Port), unread(NullableCompact), last_tags(0, 0), // 83 ProduceResponse/NodeEndpoints
+    array(Compact, 83, 11), END, // 88 ProduceResponse, tag 0
+    tags(0, 0), array(Compact, 76, 3), int32(ThrottleTime), last_tags(0, 1), // 90 ProduceResponse v10
+    after(16, array(Compact, 72, 33)), last_tags(0, 0), // 94 ProduceResponse/Responses
+    tags(0, 0), array(Compact, 94, 18), int32(ThrottleTime), last_tags(0, 1), // 96 ProduceResponse v13
+    unread(Int16), fixed_array(Int32, 16), END, // 100 FetchRequest/Topics
+    int32(ReplicaId), int32(Wait), after(4, array(Int32, 100, 6)), END, // 103 FetchRequest v0
+    int32(ReplicaId), int32(Wait), after(8, array(Int32, 100, 6)), END, // 107 FetchRequest v3
+    int32(ReplicaId), int32(Wait), after(9, array(Int32, 100, 6)), END, // 111 FetchRequest v4
+    unread(Int16), fixed_array(Int32, 24), END, // 115 FetchRequest/Topics
+    int32(ReplicaId), int32(Wait), after(9, array(Int32, 115, 6)), END, // 118 FetchRequest v5
+    unread(Int16), fixed_array(Int32, 4), END, // 122 FetchRequest/ForgottenTopicsData
+    int32(ReplicaId), int32(Wait), after(17, array(Int32, 115, 6)), array(Int32, 122, 6), END, // 125 FetchRequest v7
+    unread(Int16), fixed_array(Int32, 28), END, // 130 FetchRequest/Topics
+    int32(ReplicaId), int32(Wait), after(17, array(Int32, 130, 6)), array(Int32, 122, 6), END, // 133 FetchRequest v9
+    int32(ReplicaId), int32(Wait), after(17, array(Int32, 130, 6)), array(Int32, 122, 6), unread(Int16), END, // 138 FetchRequest v11
+    after(32, last_tags(0, 0)), // 144 FetchRequest/Topics/Partitions
+    unread(Compact), array(Compact, 144, 33), last_tags(0, 0), // 145 FetchRequest/Topics
+    unread(Compact), fixed_array(Compact, 4), last_tags(0, 0), // 148 FetchRequest/ForgottenTopicsData
+    tags(0, 0), int32(ReplicaId), int32(Wait), after(17, array(Compact, 145, 3)), array(Compact, 148, 3), unread(Compact), last_tags(0, 0), // 151 FetchRequest v12
+    after(16, array(Compact, 144, 33)), last_tags(0, 0), // 158 FetchRequest/Topics
+    after(16, fixed_array(Compact, 4)), last_tags(0, 0), // 160 FetchRequest/ForgottenTopicsData
+    tags(0, 0), int32(ReplicaId), int32(Wait), after(17, array(Compact, 158, 18)), array(Compact, 160, 18), unread(Compact), last_tags(0, 0), // 162 FetchRequest v13
+    int32(ReplicaId), after(8, last_tags(0, 0)), // 169 FetchRequest, tag 1
+    tags(0, 0), int32(Wait), after(17, array(Compact, 158, 18)), array(Compact, 160, 18), unread(Compact), last_tags(1, 1), // 171 FetchRequest v15
+    after(4, int16(ErrorCode)), after(8, unread(NullableInt32)), END, // 177 FetchResponse/Responses/Partitions
+    unread(Int16), array(Int32, 177, 18), END, // 180 FetchResponse/Responses
+    array(Int32, 180, 6), END, // 183 FetchResponse v0
+    int32(ThrottleTime), array(Int32, 180, 6), END, // 185 FetchResponse v1
+    after(4, int16(ErrorCode)), after(16, fixed_array(NullableInt32, 16)), unread(NullableInt32), END, // 188 FetchResponse/Responses/Partitions
+    unread(Int16), array(Int32, 188, 30), END, // 192 FetchResponse/Responses
+    int32(ThrottleTime), array(Int32, 192, 6), END, // 195 FetchResponse v4
+    after(4, int16(ErrorCode)), after(24, fixed_array(NullableInt32, 16)), unread(NullableInt32), END, // 198 FetchResponse/Responses/Partitions
+    unread(Int16), array(Int32, 198, 38), END, // 202 FetchResponse/Responses
+    int32(ThrottleTime), array(Int32, 202, 6), END, // 205 FetchResponse v5
+    int32(ThrottleTime), int16(ErrorCode), after(4, array(Int32, 202, 6)), END, // 208 FetchResponse v7
+    after(4, int16(ErrorCode)), after(24, fixed_array(NullableInt32, 16)), after(4, unread(NullableInt32)), END, // 212 FetchResponse/Responses/Partitions
+    unread(Int16), array(Int32, 212, 42), END, // 216 FetchResponse/Responses
+    int32(ThrottleTime), int16(ErrorCode), after(4, array(Int32, 216, 6)), END, // 219 FetchResponse v11
+    after(16, last_tags(0, 0)), // 223 FetchResponse/Responses/Partitions/AbortedTransactions
+    after(4, int16(ErrorCode)), after(24, array(NullableCompact, 223, 17)), after(4, unread(NullableCompact)), last_tags(0, 0), // 224 FetchResponse/Responses/Partitions
+    unread(Compact), array(Compact, 224, 37), last_tags(0, 0), // 228 FetchResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(4, array(Compact, 228, 3)), last_tags(0, 0), // 231 FetchResponse v12
+    after(16, array(Compact, 224, 37)), last_tags(0, 0), // 236 FetchResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(4, array(Compact, 236, 18)), last_tags(0, 0), // 238 FetchResponse v13
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(4, array(Compact, 236, 18)), last_tags(0, 1), // 243 FetchResponse v16
+    after(4, array(Int32, 100, 6)), END, // 248 ListOffsetsRequest v0
+    unread(Int16), fixed_array(Int32, 12), END, // 250 ListOffsetsRequest/Topics
+    after(4, array(Int32, 250, 6)), END, // 253 ListOffsetsRequest v1
+    after(5, array(Int32, 250, 6)), END, // 255 ListOffsetsRequest v2
+    after(5, array(Int32, 100, 6)), END, // 257 ListOffsetsRequest v4
+    unread(Compact), array(Compact, 223, 17), last_tags(0, 0), // 259 ListOffsetsRequest/Topics
+    tags(0, 0), after(5, array(Compact, 259, 3)), last_tags(0, 0), // 262 ListOffsetsRequest v6
+    tags(0, 0), after(5, array(Compact, 259, 3)), int32(Wait), last_tags(0, 0), // 265 ListOffsetsRequest v10
+    after(4, int16(ErrorCode)), fixed_array(Int32, 8), END, // 269 ListOffsetsResponse/Topics/Partitions
+    unread(Int16), array(Int32, 269, 10), END, // 272 ListOffsetsResponse/Topics
+    array(Int32, 272, 6), END, // 275 ListOffsetsResponse v0
+    array(Int32, 46, 6), END, // 277 ListOffsetsResponse v1
+    int32(ThrottleTime), array(Int32, 46, 6), END, // 279 ListOffsetsResponse v2
+    after(4, int16(ErrorCode)), after(20, END), // 282 ListOffsetsResponse/Topics/Partitions
+    unread(Int16), array(Int32, 282, 26), END, // 284 ListOffsetsResponse/Topics
+    int32(ThrottleTime), array(Int32, 284, 6), END, // 287 ListOffsetsResponse v4
+    after(4, int16(ErrorCode)), after(20, last_tags(0, 0)), // 290 ListOffsetsResponse/Topics/Partitions
+    unread(Compact), array(Compact, 290, 27), last_tags(0, 0), // 292 ListOffsetsResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, 292, 3), last_tags(0, 0), // 295 ListOffsetsResponse v6
+    unread(Int16), END, // 299 MetadataRequest/Topics
+    array(Int32, 299, 2), END, // 301 MetadataRequest v0
+    array(NullableInt32, 299, 2), END, // 303 MetadataRequest v1
+    array(NullableInt32, 299, 2), after(1, END), // 305 MetadataRequest v4
+    array(NullableInt32, 299, 2), after(3, END), // 307 MetadataRequest v8
+    unread(Compact), last_tags(0, 0), // 309 MetadataRequest/Topics
+    tags(0, 0), array(NullableCompact, 309, 2), after(3, last_tags(0, 0)), // 311 MetadataRequest v9
+    after(16, unread(NullableCompact)), last_tags(0, 0), // 314 MetadataRequest/Topics
+    tags(0, 0), array(NullableCompact, 314, 18), after(3, last_tags(0, 0)), // 316 MetadataRequest v10
+    tags(0, 0), array(NullableCompact, 314, 18), after(2, last_tags(0, 0)), // 319 MetadataRequest v11
+    int32(NodeId), bytes(Host, Int16), int32(Port), END, // 322 MetadataResponse/Brokers
+    int16(ErrorCode), after(8, fixed_array(Int32, 4)), fixed_array(Int32, 4), END, // 326 MetadataResponse/Topics/Partitions
+    int16(ErrorCode), unread(Int16), array(Int32, 326, 18), END, // 330 MetadataResponse/Topics
+    array(Int32, 322, 10), array(Int32, 330, 8), END, // 334 MetadataResponse v0
+    int32(NodeId), bytes(Host, Int16), int32(Port), unread(NullableInt16), END, // 337 MetadataResponse/Brokers
+    int16(ErrorCode), unread(Int16), after(1, array(Int32, 326, 18)), END, // 342 MetadataResponse/Topics
+    array(Int32, 337, 12), after(4, array(Int32, 342, 9)), END, // 346 MetadataResponse v1
+    array(Int32, 337, 12), unread(NullableInt16), after(4, array(Int32, 342, 9)), END, // 349 MetadataResponse v2
+    int32(ThrottleTime), array(Int32, 337, 12), unread(NullableInt16), after(4, array(Int32, 342, 9)), END, // 353 MetadataResponse v3
+    int16(ErrorCode), after(8, fixed_array(Int32, 4)), fixed_array(Int32, 4), fixed_array(Int32, 4), END, // 358 MetadataResponse/Topics/Partitions
+    int16(ErrorCode), unread(Int16), after(1, array(Int32, 358, 22)), END, // 363 MetadataResponse/Topics
+    int32(ThrottleTime), array(Int32, 337, 12), unread(NullableInt16), after(4, array(Int32, 363, 9)), END, // 367 MetadataResponse v5
+    int16(ErrorCode), after(12, fixed_array(Int32, 4)), fixed_array(Int32, 4), fixed_array(Int32, 4), END, // 372 MetadataResponse/Topics/Partitions
+    int16(ErrorCode), unread(Int16), after(1, array(Int32, 372, 26)), END, // 377 MetadataResponse/Topics
+    int32(ThrottleTime), array(Int32, 337, 12), unread(NullableInt16), after(4, array(Int32, 377, 9)), END, // 381 MetadataResponse v7
+    int16(ErrorCode), unread(Int16), after(1, array(Int32, 372, 26)), after(4, END), // 386 MetadataResponse/Topics
+    int32(ThrottleTime), array(Int32, 337, 12), unread(NullableInt16), after(4, array(Int32, 386, 13)), after(4, END), // 390 MetadataResponse v8
+    int16(ErrorCode), after(12, fixed_array(Compact, 4)), fixed_array(Compact, 4), fixed_array(Compact, 4), last_tags(0, 0), // 395 MetadataResponse/Topics/Partitions
+    int16(ErrorCode), unread(Compact), after(1, array(Compact, 395, 18)), after(4, last_tags(0, 0)), // 400 MetadataResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, 83, 11), unread(NullableCompact), after(4, array(Compact, 400, 10)), after(4, last_tags(0, 0)), // 404 MetadataResponse v9
+    int16(ErrorCode), unread(Compact), after(17, array(Compact, 395, 18)), after(4, last_tags(0, 0)), // 410 MetadataResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, 83, 11), unread(NullableCompact), after(4, array(Compact, 410, 26)), after(4, last_tags(0, 0)), // 414 MetadataResponse v10
+    tags(0, 0), int32(ThrottleTime), array(Compact, 83, 11), unread(NullableCompact), after(4, array(Compact, 410, 26)), last_tags(0, 0), // 420 MetadataResponse v11
+    int16(ErrorCode), unread(NullableCompact), after(17, array(Compact, 395, 18)), after(4, last_tags(0, 0)), // 426 MetadataResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, 83, 11), unread(NullableCompact), after(4, array(Compact, 426, 26)), last_tags(0, 0), // 430 MetadataResponse v12
+    tags(0, 0), int32(ThrottleTime), array(Compact, 83, 11), unread(NullableCompact), after(4, array(Compact, 426, 26)), int16(ErrorCode), last_tags(0, 0), // 436 MetadataResponse v13
+    unread(Int16), after(16, fixed_array(Int32, 4)), after(4, fixed_array(Int32, 4)), END, // 443 LeaderAndIsrRequest/UngroupedPartitionStates
+    after(4, unread(Int16)), after(4, END), // 447 LeaderAndIsrRequest/LiveLeaders
+    after(8, array(Int32, 443, 30)), array(Int32, 447, 10), END, // 449 LeaderAndIsrRequest v0
+    unread(Int16), after(16, fixed_array(Int32, 4)), after(4, fixed_array(Int32, 4)), after(1, END), // 452 LeaderAndIsrRequest/UngroupedPartitionStates
+    after(8, array(Int32, 452, 31)), array(Int32, 447, 10), END, // 456 LeaderAndIsrRequest v1
+    after(16, fixed_array(Int32, 4)), after(4, fixed_array(Int32, 4)), after(1, END), // 459 LeaderAndIsrRequest/TopicStates/PartitionStates
+    unread(Int16), array(Int32, 459, 29), END, // 462 LeaderAndIsrRequest/TopicStates
+    after(16, array(Int32, 462, 6)), array(Int32, 447, 10), END, // 465 LeaderAndIsrRequest v2
+    after(16, fixed_array(Int32, 4)), after(4, fixed_array(Int32, 4)), fixed_array(Int32, 4), fixed_array(Int32, 4), after(1, END), // 468 LeaderAndIsrRequest/TopicStates/PartitionStates
+    unread(Int16), array(Int32, 468, 37), END, // 473 LeaderAndIsrRequest/TopicStates
+    after(16, array(Int32, 473, 6)), array(Int32, 447, 10), END, // 476 LeaderAndIsrRequest v3
+    after(16, fixed_array(Compact, 4)), after(4, fixed_array(Compact, 4)), fixed_array(Compact, 4), fixed_array(Compact, 4), after(1, last_tags(0, 0)), // 479 LeaderAndIsrRequest/TopicStates/PartitionStates
+    unread(Compact), array(Compact, 479, 26), last_tags(0, 0), // 484 LeaderAndIsrRequest/TopicStates
+    after(4, unread(Compact)), after(4, last_tags(0, 0)), // 487 LeaderAndIsrRequest/LiveLeaders
+    tags(0, 0), after(16, array(Compact, 484, 3)), array(Compact, 487, 10), last_tags(0, 0), // 489 LeaderAndIsrRequest v4
+    unread(Compact), after(16, array(Compact, 479, 26)), last_tags(0, 0), // 493 LeaderAndIsrRequest/TopicStates
+    tags(0, 0), after(17, array(Compact, 493, 19)), array(Compact, 487, 10), last_tags(0, 0), // 496 LeaderAndIsrRequest v5
+    after(16, fixed_array(Compact, 4)), after(4, fixed_array(Compact, 4)), fixed_array(Compact, 4), fixed_array(Compact, 4), after(2, last_tags(0, 0)), // 500 LeaderAndIsrRequest/TopicStates/PartitionStates
+    unread(Compact), after(16, array(Compact, 500, 27)), last_tags(0, 0), // 505 LeaderAndIsrRequest/TopicStates
+    tags(0, 0), after(17, array(Compact, 505, 19)), array(Compact, 487, 10), last_tags(0, 0), // 508 LeaderAndIsrRequest v6
+    tags(0, 0), after(18, array(Compact, 505, 19)), array(Compact, 487, 10), last_tags(0, 0), // 512 LeaderAndIsrRequest v7
+    unread(Int16), after(4, int16(ErrorCode)), END, // 516 LeaderAndIsrResponse/PartitionErrors
+    int16(ErrorCode), array(Int32, 516, 8), END, // 519 LeaderAndIsrResponse v0
+    unread(Compact), after(4, int16(ErrorCode)), last_tags(0, 0), // 522 LeaderAndIsrResponse/PartitionErrors
+    tags(0, 0), int16(ErrorCode), array(Compact, 522, 8), last_tags(0, 0), // 525 LeaderAndIsrResponse v4
+    after(4, int16(ErrorCode)), last_tags(0, 0), // 529 LeaderAndIsrResponse/Topics/PartitionErrors
+    after(16, array(Compact, 529, 7)), last_tags(0, 0), // 531 LeaderAndIsrResponse/Topics
+    tags(0, 0), int16(ErrorCode), array(Compact, 531, 18), last_tags(0, 0), // 533 LeaderAndIsrResponse v5
+    unread(Int16), after(4, END), // 537 StopReplicaRequest/UngroupedPartitions
+    after(9, array(Int32, 537, 6)), END, // 539 StopReplicaRequest v0
+    after(17, array(Int32, 122, 6)), END, // 541 StopReplicaRequest v1
+    tags(0, 0), after(17, array(Compact, 148, 3)), last_tags(0, 0), // 543 StopReplicaRequest v2
+    after(9, last_tags(0, 0)), // 546 StopReplicaRequest/TopicStates/PartitionStates
+    unread(Compact), array(Compact, 546, 10), last_tags(0, 0), // 547 StopReplicaRequest/TopicStates
+    tags(0, 0), after(16, array(Compact, 547, 3)), last_tags(0, 0), // 550 StopReplicaRequest v3
+    tags(0, 0), after(17, array(Compact, 547, 3)), last_tags(0, 0), // 553 StopReplicaRequest v4
+    after(4, unread(Int16)), after(2, END), // 556 UpdateMetadataRequest/LiveBrokers/Endpoints
+    after(4, array(Int32, 556, 8)), END, // 558 UpdateMetadataRequest/LiveBrokers
+    after(8, array(Int32, 443, 30)), array(Int32, 558, 8), END, // 560 UpdateMetadataRequest v1
+    after(4, array(Int32, 556, 8)), unread(NullableInt16), END, // 563 UpdateMetadataRequest/LiveBrokers
+    after(8, array(Int32, 443, 30)), array(Int32, 563, 10), END, // 566 UpdateMetadataRequest v2
+    after(4, unread(Int16)), unread(Int16), after(2, END), // 569 UpdateMetadataRequest/LiveBrokers/Endpoints
+    after(4, array(Int32, 569, 10)), unread(NullableInt16), END, // 572 UpdateMetadataRequest/LiveBrokers
+    after(8, array(Int32, 443, 30)), array(Int32, 572, 10), END, // 575 UpdateMetadataRequest v3
+    unread(Int16), after(16, fixed_array(Int32, 4)), after(4, fixed_array(Int32, 4)), fixed_array(Int32, 4), END, // 578 UpdateMetadataRequest/UngroupedPartitionStates
+    after(8, array(Int32, 578, 34)), array(Int32, 572, 10), END, // 583 UpdateMetadataRequest v4
+    after(16, fixed_array(Int32, 4)), after(4, fixed_array(Int32, 4)), fixed_array(Int32, 4), END, // 586 UpdateMetadataRequest/TopicStates/PartitionStates
+    unread(Int16), array(Int32, 586, 32), END, // 590 UpdateMetadataRequest/TopicStates
+    after(16, array(Int32, 590, 6)), array(Int32, 572, 10), END, // 593 UpdateMetadataRequest v5
+    after(16, fixed_array(Compact, 4)), after(4, fixed_array(Compact, 4)), fixed_array(Compact, 4), last_tags(0, 0), // 596 UpdateMetadataRequest/TopicStates/PartitionStates
+    unread(Compact), array(Compact, 596, 24), last_tags(0, 0), // 600 UpdateMetadataRequest/TopicStates
+    after(4, unread(Compact)), unread(Compact), after(2, last_tags(0, 0)), // 603 UpdateMetadataRequest/LiveBrokers/Endpoints
+    after(4, array(Compact, 603, 9)), unread(NullableCompact), last_tags(0, 0), // 606 UpdateMetadataRequest/LiveBrokers
+    tags(0, 0), after(16, array(Compact, 600, 3)), array(Compact, 606, 7), last_tags(0, 0), // 609 UpdateMetadataRequest v6
+    unread(Compact), after(16, array(Compact, 596, 24)), last_tags(0, 0), // 613 UpdateMetadataRequest/TopicStates
+    tags(0, 0), after(16, array(Compact, 613, 19)), array(Compact, 606, 7), last_tags(0, 0), // 616 UpdateMetadataRequest v7
+    tags(0, 0), after(17, array(Compact, 613, 19)), array(Compact, 606, 7), last_tags(0, 0), // 620 UpdateMetadataRequest v8
+    int16(ErrorCode), END, // 624 UpdateMetadataResponse v0
+    tags(0, 0), int16(ErrorCode), last_tags(0, 0), // 626 UpdateMetadataResponse v6
+    after(4, END), // 629 ControlledShutdownRequest v0
+    after(12, END), // 630 ControlledShutdownRequest v2
+    tags(0, 0), after(12, last_tags(0, 0)), // 631 ControlledShutdownRequest v3
+    int16(ErrorCode), array(Int32, 537, 6), END, // 633 ControlledShutdownResponse v0
+    unread(Compact), after(4, last_tags(0, 0)), // 636 ControlledShutdownResponse/RemainingPartitions
+    tags(0, 0), int16(ErrorCode), array(Compact, 636, 6), last_tags(0, 0), // 638 ControlledShutdownResponse v3
+    after(12, unread(NullableInt16)), END, // 642 OffsetCommitRequest/Topics/Partitions
+    unread(Int16), array(Int32, 642, 14), END, // 644 OffsetCommitRequest/Topics
+    unread(Int16), array(Int32, 644, 6), END, // 647 OffsetCommitRequest v0
+    after(20, unread(NullableInt16)), END, // 650 OffsetCommitRequest/Topics/Partitions
+    unread(Int16), array(Int32, 650, 22), END, // 652 OffsetCommitRequest/Topics
+    unread(Int16), after(4, unread(Int16)), array(Int32, 652, 6), END, // 655 OffsetCommitRequest v1
+    unread(Int16), after(4, unread(Int16)), after(8, array(Int32, 644, 6)), END, // 659 OffsetCommitRequest v2
+    unread(Int16), after(4, unread(Int16)), array(Int32, 644, 6), END, // 663 OffsetCommitRequest v5
+    after(16, unread(NullableInt16)), END, // 667 OffsetCommitRequest/Topics/Partitions
+    unread(Int16), array(Int32, 667, 18), END, // 669 OffsetCommitRequest/Topics
+    unread(Int16), after(4, unread(Int16)), array(Int32, 669, 6), END, // 672 OffsetCommitRequest v6
+    unread(Int16), after(4, unread(Int16)), unread(NullableInt16), array(Int32, 669, 6), END, // 676 OffsetCommitRequest v7
+    unread(Compact), array(Compact, 314, 18), last_tags(0, 0), // 681 OffsetCommitRequest/Topics
+    tags(0, 0), unread(Compact), after(4, unread(Compact)), unread(NullableCompact), array(Compact, 681, 3), last_tags(0, 0), // 684 OffsetCommitRequest v8
+    after(16, array(Compact, 314, 18)), last_tags(0, 0), // 690 OffsetCommitRequest/Topics
+    tags(0, 0), unread(Compact), after(4, unread(Compact)), unread(NullableCompact), array(Compact, 690, 18), last_tags(0, 0), // 692 OffsetCommitRequest v10
+    after(4, int16(ErrorCode)), END, // 698 OffsetCommitResponse/Topics/Partitions
+    unread(Int16), array(Int32, 698, 6), END, // 700 OffsetCommitResponse/Topics
+    array(Int32, 700, 6), END, // 703 OffsetCommitResponse v0
+    int32(ThrottleTime), array(Int32, 700, 6), END, // 705 OffsetCommitResponse v3
+    unread(Compact), array(Compact, 529, 7), last_tags(0, 0), // 708 OffsetCommitResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, 708, 3), last_tags(0, 0), // 711 OffsetCommitResponse v8
+    tags(0, 0), int32(ThrottleTime), array(Compact, 531, 18), last_tags(0, 0), // 715 OffsetCommitResponse v10
+    unread(Int16), array(Int32, 122, 6), END, // 719 OffsetFetchRequest v0
+    unread(Int16), array(NullableInt32, 122, 6), END, // 722 OffsetFetchRequest v2
+    tags(0, 0), unread(Compact), array(NullableCompact, 148, 3), last_tags(0, 0), // 725 OffsetFetchRequest v6
+    tags(0, 0), unread(Compact), array(NullableCompact, 148, 3), after(1, last_tags(0, 0)), // 729 OffsetFetchRequest v7
+    unread(Compact), array(NullableCompact, 148, 3), last_tags(0, 0), // 733 OffsetFetchRequest/Groups
+    tags(0, 0), array(Compact, 733, 3), after(1, last_tags(0, 0)), // 736 OffsetFetchRequest v8
+    unread(Compact), unread(NullableCompact), after(4, array(NullableCompact, 148, 3)), last_tags(0, 0), // 739 OffsetFetchRequest/Groups
+    tags(0, 0), array(Compact, 739, 8), after(1, last_tags(0, 0)), // 743 OffsetFetchRequest v9
+    unread(Compact), unread(NullableCompact), after(4, array(NullableCompact, 160, 18)), last_tags(0, 0), // 746 OffsetFetchRequest/Groups
+    tags(0, 0), array(Compact, 746, 8), after(1, last_tags(0, 0)), // 750 OffsetFetchRequest v10
+    after(12, unread(NullableInt16)), int16(ErrorCode), END, // 753 OffsetFetchResponse/Topics/Partitions
+    unread(Int16), array(Int32, 753, 16), END, // 756 OffsetFetchResponse/Topics
+    array(Int32, 756, 6), END, // 759 OffsetFetchResponse v0
+    array(Int32, 756, 6), int16(ErrorCode), END, // 761 OffsetFetchResponse v2
+    int32(ThrottleTime), array(Int32, 756, 6), int16(ErrorCode), END, // 764 OffsetFetchResponse v3
+    after(16, unread(NullableInt16)), int16(ErrorCode), END, // 768 OffsetFetchResponse/Topics/Partitions
+    unread(Int16), array(Int32, 768, 20), END, // 771 OffsetFetchResponse/Topics
+    int32(ThrottleTime), array(Int32, 771, 6), int16(ErrorCode), END, // 774 OffsetFetchResponse v5
+    after(16, unread(NullableCompact)), int16(ErrorCode), last_tags(0, 0), // 778 OffsetFetchResponse/Topics/Partitions
+    unread(Compact), array(Compact, 778, 20), last_tags(0, 0), // 781 OffsetFetchResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, 781, 3), int16(ErrorCode), last_tags(0, 0), // 784 OffsetFetchResponse v6
+    unread(Compact), array(Compact, 781, 3), int16(ErrorCode), last_tags(0, 0), // 789 OffsetFetchResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, 789, 5), last_tags(0, 0), // 793 OffsetFetchResponse v8
+    after(16, array(Compact, 778, 20)), last_tags(0, 0), // 797 OffsetFetchResponse/Groups/Topics
+    unread(Compact), array(Compact, 797, 18), int16(ErrorCode), last_tags(0, 0), // 799 OffsetFetchResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, 799, 5), last_tags(0, 0), // 803 OffsetFetchResponse v10
+    unread(Int16), after(1, END), // 807 FindCoordinatorRequest v1
+    tags(0, 0), unread(Compact), after(1, last_tags(0, 0)), // 809 FindCoordinatorRequest v3
+    unread(Compact), END, // 812 FindCoordinatorRequest/CoordinatorKeys
+    tags(0, 0), after(1, array(Compact, 812, 1)), last_tags(0, 0), // 814 FindCoordinatorRequest v4
+    int16(ErrorCode), int32(NodeId), bytes(Host, Int16), int32(Port), END, // 817 FindCoordinatorResponse v0
+    int32(ThrottleTime), int16(ErrorCode), unread(NullableInt16), int32(NodeId), bytes(Host, Int16), int32(Port), END, // 822 FindCoordinatorResponse v1
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), int32(NodeId), bytes(Host, Compact), int32(Port), last_tags(0, 0), // 829 FindCoordinatorResponse v3
+    unread(Compact), int32(NodeId), bytes(Host, Compact), int32(Port), int16(ErrorCode), unread(NullableCompact), last_tags(0, 0), // 837 FindCoordinatorResponse/Coordinators
+    tags(0, 0), int32(ThrottleTime), array(Compact, 837, 14), last_tags(0, 0), // 844 FindCoordinatorResponse v4
+    unread(Int16), unread(Int32), END, // 848 JoinGroupRequest/Protocols
+    unread(Int16), int32(Wait), unread(Int16), unread(Int16), array(Int32, 848, 6), END, // 851 JoinGroupRequest v0
+    unread(Int16), after(4, int32(Wait)), unread(Int16), unread(Int16), array(Int32, 848, 6), END, // 857 JoinGroupRequest v1
+    unread(Int16), after(4, int32(Wait)), unread(Int16), unread(NullableInt16), unread(Int16), array(Int32, 848, 6), END, // 863 JoinGroupRequest v5
+    unread(Compact), unread(Compact), last_tags(0, 0), // 870 JoinGroupRequest/Protocols
+    tags(0, 0), unread(Compact), after(4, int32(Wait)), unread(Compact), unread(NullableCompact), unread(Compact), array(Compact, 870, 3), last_tags(0, 0), // 873 JoinGroupRequest v6
+    tags(0, 0), unread(Compact), after(4, int32(Wait)), unread(Compact), unread(NullableCompact), unread(Compact), array(Compact, 870, 3), unread(NullableCompact), last_tags(0, 0), // 881 JoinGroupRequest v8
+    int16(ErrorCode), after(4, unread(Int16)), unread(Int16), unread(Int16), array(Int32, 848, 6), END, // 890 JoinGroupResponse v0
+    int32(ThrottleTime), int16(ErrorCode), after(4, unread(Int16)), unread(Int16), unread(Int16), array(Int32, 848, 6), END, // 896 JoinGroupResponse v2
+    unread(Int16), unread(NullableInt16), unread(Int32), END, // 903 JoinGroupResponse/Members
+    int32(ThrottleTime), int16(ErrorCode), after(4, unread(Int16)), unread(Int16), unread(Int16), array(Int32, 903, 8), END, // 907 JoinGroupResponse v5
+    unread(Compact), unread(NullableCompact), unread(Compact), last_tags(0, 0), // 914 JoinGroupResponse/Members
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(4, unread(Compact)), unread(Compact), unread(Compact), array(Compact, 914, 4), last_tags(0, 0), // 918 JoinGroupResponse v6
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(4, unread(NullableCompact)), unread(NullableCompact), unread(Compact), unread(Compact), array(Compact, 914, 4), last_tags(0, 0), // 926 JoinGroupResponse v7
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(4, unread(NullableCompact)), unread(NullableCompact), unread(Compact), after(1, unread(Compact)), array(Compact, 914, 4), last_tags(0, 0), // 935 JoinGroupResponse v9
+    unread(Int16), after(4, unread(Int16)), END, // 944 HeartbeatRequest v0
+    unread(Int16), after(4, unread(Int16)), unread(NullableInt16), END, // 947 HeartbeatRequest v3
+    tags(0, 0), unread(Compact), after(4, unread(Compact)), unread(NullableCompact), last_tags(0, 0), // 951 HeartbeatRequest v4
+    int32(ThrottleTime), int16(ErrorCode), END, // 956 HeartbeatResponse v1
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), last_tags(0, 0), // 959 HeartbeatResponse v4
+    unread(Int16), unread(Int16), END, // 963 LeaveGroupRequest v0
+    unread(Int16), unread(NullableInt16), END, // 966 LeaveGroupRequest/Members
+    unread(Int16), array(Int32, 966, 4), END, // 969 LeaveGroupRequest v3
+    unread(Compact), unread(NullableCompact), last_tags(0, 0), // 972 LeaveGroupRequest/Members
+    tags(0, 0), unread(Compact), array(Compact, 972, 3), last_tags(0, 0), // 975 LeaveGroupRequest v4
+    unread(Compact), unread(NullableCompact), unread(NullableCompact), last_tags(0, 0), // 979 LeaveGroupRequest/Members
+    tags(0, 0), unread(Compact), array(Compact, 979, 4), last_tags(0, 0), // 983 LeaveGroupRequest v5
+    unread(Int16), unread(NullableInt16), int16(ErrorCode), END, // 987 LeaveGroupResponse/Members
+    int32(ThrottleTime), int16(ErrorCode), array(Int32, 987, 6), END, // 991 LeaveGroupResponse v3
+    unread(Compact), unread(NullableCompact), int16(ErrorCode), last_tags(0, 0), // 995 LeaveGroupResponse/Members
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 995, 5), last_tags(0, 0), // 999 LeaveGroupResponse v4
+    unread(Int16), after(4, unread(Int16)), array(Int32, 848, 6), END, // 1004 SyncGroupRequest v0
+    unread(Int16), after(4, unread(Int16)), unread(NullableInt16), array(Int32, 848, 6), END, // 1008 SyncGroupRequest v3
+    tags(0, 0), unread(Compact), after(4, unread(Compact)), unread(NullableCompact), array(Compact, 870, 3), last_tags(0, 0), // 1013 SyncGroupRequest v4
+    tags(0, 0), unread(Compact), after(4, unread(Compact)), unread(NullableCompact), unread(NullableCompact), unread(NullableCompact), array(Compact, 870, 3), last_tags(0, 0), // 1019 SyncGroupRequest v5
+    int16(ErrorCode), unread(Int32), END, // 1027 SyncGroupResponse v0
+    int32(ThrottleTime), int16(ErrorCode), unread(Int32), END, // 1030 SyncGroupResponse v1
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact), last_tags(0, 0), // 1034 SyncGroupResponse v4
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), unread(NullableCompact), unread(Compact), last_tags(0, 0), // 1039 SyncGroupResponse v5
+    array(Int32, 299, 2), after(1, END), // 1046 DescribeGroupsRequest v3
+    tags(0, 0), array(Compact, 812, 1), after(1, last_tags(0, 0)), // 1048 DescribeGroupsRequest v5
+    unread(Int16), unread(Int16), unread(Int16), unread(Int32), unread(Int32), END, // 1051 DescribeGroupsResponse/Groups/Members
+    int16(ErrorCode), unread(Int16), unread(Int16), unread(Int16), unread(Int16), array(Int32, 1051, 14), END, // 1057 DescribeGroupsResponse/Groups
+    array(Int32, 1057, 14), END, // 1064 DescribeGroupsResponse v0
+    int32(ThrottleTime), array(Int32, 1057, 14), END, // 1066 DescribeGroupsResponse v1
+    int16(ErrorCode), unread(Int16), unread(Int16), unread(Int16), unread(Int16), array(Int32, 1051, 14), after(4, END), // 1069 DescribeGroupsResponse/Groups
+    int32(ThrottleTime), array(Int32, 1069, 18), END, // 1076 DescribeGroupsResponse v3
+    unread(Int16), unread(NullableInt16), unread(Int16), unread(Int16), unread(Int32), unread(Int32), END, // 1079 DescribeGroupsResponse/Groups/Members
+    int16(ErrorCode), unread(Int16), unread(Int16), unread(Int16), unread(Int16), array(Int32, 1079, 16), after(4, END), // 1086 DescribeGroupsResponse/Groups
+    int32(ThrottleTime), array(Int32, 1086, 18), END, // 1093 DescribeGroupsResponse v4
+    unread(Compact), unread(NullableCompact), unread(Compact), unread(Compact), unread(Compact), unread(Compact), last_tags(0, 0), // 1096 DescribeGroupsResponse/Groups/Members
+    int16(ErrorCode), unread(Compact), unread(Compact), unread(Compact), unread(Compact), array(Compact, 1096, 7), after(4, last_tags(0, 0)), // 1103 DescribeGroupsResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, 1103, 12), last_tags(0, 0), // 1110 DescribeGroupsResponse v5
+    int16(ErrorCode), unread(NullableCompact), unread(Compact), unread(Compact), unread(Compact), unread(Compact), array(Compact, 1096, 7), after(4, last_tags(0, 0)), // 1114 DescribeGroupsResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, 1114, 13), last_tags(0, 0), // 1122 DescribeGroupsResponse v6
+    END, // 1126 ListGroupsRequest v0
+    tags(0, 0), last_tags(0, 0), // 1127 ListGroupsRequest v3
+    tags(0, 0), array(Compact, 812, 1), last_tags(0, 0), // 1129 ListGroupsRequest v4
+    tags(0, 0), array(Compact, 812, 1), array(Compact, 812, 1), last_tags(0, 0), // 1132 ListGroupsRequest v5
+    int16(ErrorCode), array(Int32, 963, 4), END, // 1136 ListGroupsResponse v0
+    int32(ThrottleTime), int16(ErrorCode), array(Int32, 963, 4), END, // 1139 ListGroupsResponse v1
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 870, 3), last_tags(0, 0), // 1143 ListGroupsResponse v3
+    unread(Compact), unread(Compact), unread(Compact), last_tags(0, 0), // 1148 ListGroupsResponse/Groups
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 1148, 4), last_tags(0, 0), // 1152 ListGroupsResponse v4
+    unread(Compact), unread(Compact), unread(Compact), unread(Compact), last_tags(0, 0), // 1157 ListGroupsResponse/Groups
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 1157, 5), last_tags(0, 0), // 1162 ListGroupsResponse v5
+    bytes(Mechanism, Int16), END, // 1167 SaslHandshakeRequest v0
+    int16(ErrorCode), array(Int32, 299, 2), END, // 1169 SaslHandshakeResponse v0
+    tags(0, 0), bytes(SoftwareName, Compact), bytes(SoftwareVersion, Compact), last_tags(0, 0), // 1172 ApiVersionsRequest v3
+    tags(0, 0), bytes(SoftwareName, Compact), bytes(SoftwareVersion, Compact), unread(NullableCompact), after(4, last_tags(0, 0)), // 1176 ApiVersionsRequest v5
+    int16(RowKey), int16(RowMin), int16(RowMax), END, // 1181 ApiVersionsResponse/ApiKeys
+    int16(ErrorCode), told_array(VersionRows, Int32, 1181, 6), END, // 1185 ApiVersionsResponse v0
+    int16(ErrorCode), told_array(VersionRows, Int32, 1181, 6), int32(ThrottleTime), END, // 1188 ApiVersionsResponse v1
+    int16(RowKey), int16(RowMin), int16(RowMax), last_tags(0, 0), // 1192 ApiVersionsResponse/ApiKeys
+    bytes(FinalizedFeature, Compact), int16(FinalizedLevel), after(2, last_tags(0, 0)), // 1196 ApiVersionsResponse/FinalizedFeatures
+    array(Compact, 1196, 6), END, // 1199 ApiVersionsResponse, tag 2
+    int16(ErrorCode), told_array(VersionRows, Compact, 1192, 7), int32(ThrottleTime), last_tags(2, 1), // 1201 ApiVersionsResponse v3
+    after(4, fixed_array(Int32, 4)), END, // 1205 CreateTopicsRequest/Topics/Assignments
+    unread(Int16), after(6, array(Int32, 1205, 8)), array(Int32, 966, 4), END, // 1207 CreateTopicsRequest/Topics
+    array(Int32, 1207, 16), int32(Wait), END, // 1211 CreateTopicsRequest v0
+    array(Int32, 1207, 16), int32(Wait), after(1, END), // 1214 CreateTopicsRequest v1
+    after(4, fixed_array(Compact, 4)), last_tags(0, 0), // 1217 CreateTopicsRequest/Topics/Assignments
+    unread(Compact), after(6, array(Compact, 1217, 6)), array(Compact, 972, 3), last_tags(0, 0), // 1219 CreateTopicsRequest/Topics
+    tags(0, 0), array(Compact, 1219, 10), int32(Wait), after(1, last_tags(0, 0)), // 1223 CreateTopicsRequest v5
+    unread(Int16), int16(ErrorCode), END, // 1227 CreateTopicsResponse/Topics
+    array(Int32, 1227, 4), END, // 1230 CreateTopicsResponse v0
+    unread(Int16), int16(ErrorCode), unread(NullableInt16), END, // 1232 CreateTopicsResponse/Topics
+    array(Int32, 1232, 6), END, // 1236 CreateTopicsResponse v1
+    int32(ThrottleTime), array(Int32, 1232, 6), END, // 1238 CreateTopicsResponse v2
+    unread(Compact), unread(NullableCompact), after(3, last_tags(0, 0)), // 1241 CreateTopicsResponse/Topics/Configs
+    unread(Compact), int16(ErrorCode), unread(NullableCompact), after(6, array(NullableCompact, 1241, 6)), last_tags(3, 1), // 1244 CreateTopicsResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, 1244, 12), last_tags(0, 0), // 1249 CreateTopicsResponse v5
+    unread(Compact), after(16, int16(ErrorCode)), unread(NullableCompact), after(6, array(NullableCompact, 1241, 6)), last_tags(3, 1), // 1253 CreateTopicsResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, 1253, 28), last_tags(0, 0), // 1258 CreateTopicsResponse v7
+    array(Int32, 299, 2), int32(Wait), END, // 1262 DeleteTopicsRequest v0
+    tags(0, 0), array(Compact, 812, 1), int32(Wait), last_tags(0, 0), // 1265 DeleteTopicsRequest v4
+    unread(NullableCompact), after(16, last_tags(0, 0)), // 1269 DeleteTopicsRequest/Topics
+    tags(0, 0), array(Compact, 1269, 18), int32(Wait), last_tags(0, 0), // 1271 DeleteTopicsRequest v6
+    int32(ThrottleTime), array(Int32, 1227, 4), END, // 1275 DeleteTopicsResponse v1
+    unread(Compact), int16(ErrorCode), last_tags(0, 0), // 1278 DeleteTopicsResponse/Responses
+    tags(0, 0), int32(ThrottleTime), array(Compact, 1278, 4), last_tags(0, 0), // 1281 DeleteTopicsResponse v4
+    unread(Compact), int16(ErrorCode), unread(NullableCompact), last_tags(0, 0), // 1285 DeleteTopicsResponse/Responses
+    tags(0, 0), int32(ThrottleTime), array(Compact, 1285, 5), last_tags(0, 0), // 1289 DeleteTopicsResponse v5
+    unread(NullableCompact), after(16, int16(ErrorCode)), unread(NullableCompact), last_tags(0, 0), // 1293 DeleteTopicsResponse/Responses
+    tags(0, 0), int32(ThrottleTime), array(Compact, 1293, 21), last_tags(0, 0), // 1297 DeleteTopicsResponse v6
+    array(Int32, 250, 6), int32(Wait), END, // 1301 DeleteRecordsRequest v0
+    after(12, last_tags(0, 0)), // 1304 DeleteRecordsRequest/Topics/Partitions
+    unread(Compact), array(Compact, 1304, 13), last_tags(0, 0), // 1305 DeleteRecordsRequest/Topics
+    tags(0, 0), array(Compact, 1305, 3), int32(Wait), last_tags(0, 0), // 1308 DeleteRecordsRequest v2
+    after(12, int16(ErrorCode)), END, // 1312 DeleteRecordsResponse/Topics/Partitions
+    unread(Int16), array(Int32, 1312, 14), END, // 1314 DeleteRecordsResponse/Topics
+    int32(ThrottleTime), array(Int32, 1314, 6), END, // 1317 DeleteRecordsResponse v0
+    after(12, int16(ErrorCode)), last_tags(0, 0), // 1320 DeleteRecordsResponse/Topics/Partitions
+    unread(Compact), array(Compact, 1320, 15), last_tags(0, 0), // 1322 DeleteRecordsResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, 1322, 3), last_tags(0, 0), // 1325 DeleteRecordsResponse v2
+    unread(NullableInt16), after(4, END), // 1329 InitProducerIdRequest v0
+    tags(0, 0), unread(NullableCompact), after(4, last_tags(0, 0)), // 1331 InitProducerIdRequest v2
+    tags(0, 0), unread(NullableCompact), after(14, last_tags(0, 0)), // 1334 InitProducerIdRequest v3
+    tags(0, 0), unread(NullableCompact), after(16, last_tags(0, 0)), // 1337 InitProducerIdRequest v6
+    int32(ThrottleTime), int16(ErrorCode), after(10, END), // 1340 InitProducerIdResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(10, last_tags(0, 0)), // 1343 InitProducerIdResponse v2
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(20, last_tags(0, 0)), // 1347 InitProducerIdResponse v6
+    unread(Int16), fixed_array(Int32, 8), END, // 1351 OffsetForLeaderEpochRequest/Topics
+    array(Int32, 1351, 6), END, // 1354 OffsetForLeaderEpochRequest v0
+    array(Int32, 250, 6), END, // 1356 OffsetForLeaderEpochRequest v2
+    tags(0, 0), after(4, array(Compact, 1305, 3)), last_tags(0, 0), // 1358 OffsetForLeaderEpochRequest v4
+    int16(ErrorCode), after(12, END), // 1361 OffsetForLeaderEpochResponse/Topics/Partitions
+    unread(Int16), array(Int32, 1361, 14), END, // 1363 OffsetForLeaderEpochResponse/Topics
+    array(Int32, 1363, 6), END, // 1366 OffsetForLeaderEpochResponse v0
+    int16(ErrorCode), after(16, END), // 1368 OffsetForLeaderEpochResponse/Topics/Partitions
+    unread(Int16), array(Int32, 1368, 18), END, // 1370 OffsetForLeaderEpochResponse/Topics
+    array(Int32, 1370, 6), END, // 1373 OffsetForLeaderEpochResponse v1
+    int32(ThrottleTime), array(Int32, 1370, 6), END, // 1375 OffsetForLeaderEpochResponse v2
+    int16(ErrorCode), after(16, last_tags(0, 0)), // 1378 OffsetForLeaderEpochResponse/Topics/Partitions
+    unread(Compact), array(Compact, 1378, 19), last_tags(0, 0), // 1380 OffsetForLeaderEpochResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, 1380, 3), last_tags(0, 0), // 1383 OffsetForLeaderEpochResponse v4
+    unread(Int16), after(10, array(Int32, 122, 6)), END, // 1387 AddPartitionsToTxnRequest v0
+    tags(0, 0), unread(Compact), after(10, array(Compact, 148, 3)), last_tags(0, 0), // 1390 AddPartitionsToTxnRequest v3
+    unread(Compact), after(11, array(Compact, 148, 3)), last_tags(0, 0), // 1394 AddPartitionsToTxnRequest/Transactions
+    tags(0, 0), array(Compact, 1394, 14), last_tags(0, 0), // 1397 AddPartitionsToTxnRequest v4
+    unread(Compact), array(Compact, 708, 3), last_tags(0, 0), // 1400 AddPartitionsToTxnResponse/ResultsByTransaction
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 1400, 3), last_tags(0, 0), // 1403 AddPartitionsToTxnResponse v4
+    unread(Int16), after(10, unread(Int16)), END, // 1408 AddOffsetsToTxnRequest v0
+    tags(0, 0), unread(Compact), after(10, unread(Compact)), last_tags(0, 0), // 1411 AddOffsetsToTxnRequest v3
+    unread(Int16), after(11, END), // 1415 EndTxnRequest v0
+    tags(0, 0), unread(Compact), after(11, last_tags(0, 0)), // 1417 EndTxnRequest v3
+    after(11, array(Int32, 122, 6)), after(4, END), // 1420 WriteTxnMarkersRequest/Markers
+    array(Int32, 1420, 19), END, // 1422 WriteTxnMarkersRequest v0
+    after(11, array(Compact, 148, 3)), after(4, last_tags(0, 0)), // 1424 WriteTxnMarkersRequest/Markers
+    tags(0, 0), array(Compact, 1424, 17), last_tags(0, 0), // 1426 WriteTxnMarkersRequest v1
+    after(11, array(Compact, 148, 3)), after(5, last_tags(0, 0)), // 1429 WriteTxnMarkersRequest/Markers
+    tags(0, 0), array(Compact, 1429, 18), last_tags(0, 0), // 1431 WriteTxnMarkersRequest v2
+    after(8, array(Int32, 700, 6)), END, // 1434 WriteTxnMarkersResponse/Markers
+    array(Int32, 1434, 12), END, // 1436 WriteTxnMarkersResponse v0
+    after(8, array(Compact, 708, 3)), last_tags(0, 0), // 1438 WriteTxnMarkersResponse/Markers
+    tags(0, 0), array(Compact, 1438, 10), last_tags(0, 0), // 1440 WriteTxnMarkersResponse v1
+    unread(Int16), unread(Int16), after(10, array(Int32, 644, 6)), END, // 1443 TxnOffsetCommitRequest v0
+    unread(Int16), unread(Int16), after(10, array(Int32, 669, 6)), END, // 1447 TxnOffsetCommitRequest v2
+    tags(0, 0), unread(Compact), unread(Compact), after(14, unread(Compact)), unread(NullableCompact), array(Compact, 681, 3), last_tags(0, 0), // 1451 TxnOffsetCommitRequest v3
+    tags(0, 0), unread(Compact), unread(Compact), after(14, unread(Compact)), unread(NullableCompact), array(Compact, 690, 18), last_tags(0, 0), // 1458 TxnOffsetCommitRequest v6
+    after(1, unread(NullableInt16)), unread(NullableInt16), unread(NullableInt16), after(2, END), // 1465 DescribeAclsRequest v0
+    after(1, unread(NullableInt16)), after(1, unread(NullableInt16)), unread(NullableInt16), after(2, END), // 1469 DescribeAclsRequest v1
+    tags(0, 0), after(1, unread(NullableCompact)), after(1, unread(NullableCompact)), unread(NullableCompact), after(2, last_tags(0, 0)), // 1473 DescribeAclsRequest v2
+    unread(Int16), unread(Int16), after(2, END), // 1478 DescribeAclsResponse/Resources/Acls
+    after(1, unread(Int16)), array(Int32, 1478, 6), END, // 1481 DescribeAclsResponse/Resources
+    int32(ThrottleTime), int16(ErrorCode), unread(NullableInt16), array(Int32, 1481, 7), END, // 1484 DescribeAclsResponse v0
+    after(1, unread(Int16)), after(1, array(Int32, 1478, 6)), END, // 1489 DescribeAclsResponse/Resources
+    int32(ThrottleTime), int16(ErrorCode), unread(NullableInt16), array(Int32, 1489, 8), END, // 1492 DescribeAclsResponse v1
+    unread(Compact), unread(Compact), after(2, last_tags(0, 0)), // 1497 DescribeAclsResponse/Resources/Acls
+    after(1, unread(Compact)), after(1, array(Compact, 1497, 5)), last_tags(0, 0), // 1500 DescribeAclsResponse/Resources
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 1500, 5), last_tags(0, 0), // 1503 DescribeAclsResponse v2
+    after(1, unread(Int16)), unread(Int16), unread(Int16), after(2, END), // 1509 CreateAclsRequest/Creations
+    array(Int32, 1509, 9), END, // 1513 CreateAclsRequest v0
+    after(1, unread(Int16)), after(1, unread(Int16)), unread(Int16), after(2, END), // 1515 CreateAclsRequest/Creations
+    array(Int32, 1515, 10), END, // 1519 CreateAclsRequest v1
+    after(1, unread(Compact)), after(1, unread(Compact)), unread(Compact), after(2, last_tags(0, 0)), // 1521 CreateAclsRequest/Creations
+    tags(0, 0), array(Compact, 1521, 8), last_tags(0, 0), // 1525 CreateAclsRequest v2
+    int16(ErrorCode), unread(NullableInt16), END, // 1528 CreateAclsResponse/Results
+    int32(ThrottleTime), array(Int32, 1528, 4), END, // 1531 CreateAclsResponse v0
+    int16(ErrorCode), unread(NullableCompact), last_tags(0, 0), // 1534 CreateAclsResponse/Results
+    tags(0, 0), int32(ThrottleTime), array(Compact, 1534, 4), last_tags(0, 0), // 1537 CreateAclsResponse v2
+    array(Int32, 1465, 9), END, // 1541 DeleteAclsRequest v0
+    array(Int32, 1469, 10), END, // 1543 DeleteAclsRequest v1
+    after(1, unread(NullableCompact)), after(1, unread(NullableCompact)), unread(NullableCompact), after(2, last_tags(0, 0)), // 1545 DeleteAclsRequest/Filters
+    tags(0, 0), array(Compact, 1545, 8), last_tags(0, 0), // 1549 DeleteAclsRequest v2
+    int16(ErrorCode), unread(NullableInt16), after(1, unread(Int16)), unread(Int16), unread(Int16), after(2, END), // 1552 DeleteAclsResponse/FilterResults/MatchingAcls
+    int16(ErrorCode), unread(NullableInt16), array(Int32, 1552, 13), END, // 1558 DeleteAclsResponse/FilterResults
+    int32(ThrottleTime), array(Int32, 1558, 8), END, // 1562 DeleteAclsResponse v0
+    int16(ErrorCode), unread(NullableInt16), after(1, unread(Int16)), after(1, unread(Int16)), unread(Int16), after(2, END), // 1565 DeleteAclsResponse/FilterResults/MatchingAcls
+    int16(ErrorCode), unread(NullableInt16), array(Int32, 1565, 14), END, // 1571 DeleteAclsResponse/FilterResults
+    int32(ThrottleTime), array(Int32, 1571, 8), END, // 1575 DeleteAclsResponse v1
+    int16(ErrorCode), unread(NullableCompact), after(1, unread(Compact)), after(1, unread(Compact)), unread(Compact), after(2, last_tags(0, 0)), // 1578 DeleteAclsResponse/FilterResults/MatchingAcls
+    int16(ErrorCode), unread(NullableCompact), array(Compact, 1578, 11), last_tags(0, 0), // 1584 DeleteAclsResponse/FilterResults
+    tags(0, 0), int32(ThrottleTime), array(Compact, 1584, 5), last_tags(0, 0), // 1588 DeleteAclsResponse v2
+    after(1, unread(Int16)), array(NullableInt32, 299, 2), END, // 1592 DescribeConfigsRequest/Resources
+    array(Int32, 1592, 7), END, // 1595 DescribeConfigsRequest v0
+    array(Int32, 1592, 7), after(1, END), // 1597 DescribeConfigsRequest v1
+    array(Int32, 1592, 7), after(2, END), // 1599 DescribeConfigsRequest v3
+    after(1, unread(Compact)), array(NullableCompact, 812, 1), last_tags(0, 0), // 1601 DescribeConfigsRequest/Resources
+    tags(0, 0), array(Compact, 1601, 4), after(2, last_tags(0, 0)), // 1604 DescribeConfigsRequest v4
+    unread(Int16), unread(NullableInt16), after(3, END), // 1607 DescribeConfigsResponse/Results/Configs
+    int16(ErrorCode), unread(NullableInt16), after(1, unread(Int16)), array(Int32, 1607, 7), END, // 1610 DescribeConfigsResponse/Results
+    int32(ThrottleTime), array(Int32, 1610, 11), END, // 1615 DescribeConfigsResponse v0
+    unread(Int16), unread(NullableInt16), after(1, END), // 1618 DescribeConfigsResponse/Results/Configs/Synonyms
+    unread(Int16), unread(NullableInt16), after(3, array(Int32, 1618, 5)), END, // 1621 DescribeConfigsResponse/Results/Configs
+    int16(ErrorCode), unread(NullableInt16), after(1, unread(Int16)), array(Int32, 1621, 11), END, // 1625 DescribeConfigsResponse/Results
+    int32(ThrottleTime), array(Int32, 1625, 11), END, // 1630 DescribeConfigsResponse v1
+    unread(Int16), unread(NullableInt16), after(3, array(Int32, 1618, 5)), after(1, unread(NullableInt16)), END, // 1633 DescribeConfigsResponse/Results/Configs
+    int16(ErrorCode), unread(NullableInt16), after(1, unread(Int16)), array(Int32, 1633, 14), END, // 1638 DescribeConfigsResponse/Results
+    int32(ThrottleTime), array(Int32, 1638, 11), END, // 1643 DescribeConfigsResponse v3
+    unread(Compact), unread(NullableCompact), after(1, last_tags(0, 0)), // 1646 DescribeConfigsResponse/Results/Configs/Synonyms
+    unread(Compact), unread(NullableCompact), after(3, array(Compact, 1646, 4)), after(1, unread(NullableCompact)), last_tags(0, 0), // 1649 DescribeConfigsResponse/Results/Configs
+    int16(ErrorCode), unread(NullableCompact), after(1, unread(Compact)), array(Compact, 1649, 9), last_tags(0, 0), // 1654 DescribeConfigsResponse/Results
+    tags(0, 0), int32(ThrottleTime), array(Compact, 1654, 7), last_tags(0, 0), // 1659 DescribeConfigsResponse v4
+    after(1, unread(Int16)), array(Int32, 966, 4), END, // 1663 AlterConfigsRequest/Resources
+    array(Int32, 1663, 7), after(1, END), // 1666 AlterConfigsRequest v0
+    after(1, unread(Compact)), array(Compact, 972, 3), last_tags(0, 0), // 1668 AlterConfigsRequest/Resources
+    tags(0, 0), array(Compact, 1668, 4), after(1, last_tags(0, 0)), // 1671 AlterConfigsRequest v2
+    int16(ErrorCode), unread(NullableInt16), after(1, unread(Int16)), END, // 1674 AlterConfigsResponse/Responses
+    int32(ThrottleTime), array(Int32, 1674, 7), END, // 1678 AlterConfigsResponse v0
+    int16(ErrorCode), unread(NullableCompact), after(1, unread(Compact)), last_tags(0, 0), // 1681 AlterConfigsResponse/Responses
+    tags(0, 0), int32(ThrottleTime), array(Compact, 1681, 6), last_tags(0, 0), // 1685 AlterConfigsResponse v2
+    array(Int32, 719, 6), END, // 1689 AlterReplicaLogDirsRequest v0
+    unread(Compact), array(Compact, 148, 3), last_tags(0, 0), // 1691 AlterReplicaLogDirsRequest/Dirs
+    tags(0, 0), array(Compact, 1691, 3), last_tags(0, 0), // 1694 AlterReplicaLogDirsRequest v2
+    array(NullableInt32, 122, 6), END, // 1697 DescribeLogDirsRequest v0
+    tags(0, 0), array(NullableCompact, 148, 3), last_tags(0, 0), // 1699 DescribeLogDirsRequest v2
+    unread(Int16), fixed_array(Int32, 21), END, // 1702 DescribeLogDirsResponse/Results/Topics
+    int16(ErrorCode), unread(Int16), array(Int32, 1702, 6), END, // 1705 DescribeLogDirsResponse/Results
+    int32(ThrottleTime), array(Int32, 1705, 8), END, // 1709 DescribeLogDirsResponse v0
+    after(21, last_tags(0, 0)), // 1712 DescribeLogDirsResponse/Results/Topics/Partitions
+    unread(Compact), array(Compact, 1712, 22), last_tags(0, 0), // 1713 DescribeLogDirsResponse/Results/Topics
+    int16(ErrorCode), unread(Compact), array(Compact, 1713, 3), last_tags(0, 0), // 1716 DescribeLogDirsResponse/Results
+    tags(0, 0), int32(ThrottleTime), array(Compact, 1716, 5), last_tags(0, 0), // 1720 DescribeLogDirsResponse v2
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 1716, 5), last_tags(0, 0), // 1724 DescribeLogDirsResponse v3
+    int16(ErrorCode), unread(Compact), array(Compact, 1713, 3), after(16, last_tags(0, 0)), // 1729 DescribeLogDirsResponse/Results
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 1729, 21), last_tags(0, 0), // 1733 DescribeLogDirsResponse v4
+    int16(ErrorCode), unread(Compact), array(Compact, 1713, 3), after(17, last_tags(0, 0)), // 1738 DescribeLogDirsResponse/Results
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 1738, 22), last_tags(0, 0), // 1742 DescribeLogDirsResponse v5
+    unread(Int32), END, // 1747 SaslAuthenticateRequest v0
+    tags(0, 0), unread(Compact), last_tags(0, 0), // 1749 SaslAuthenticateRequest v2
+    int16(ErrorCode), unread(NullableInt16), unread(Int32), END, // 1752 SaslAuthenticateResponse v0
+    int16(ErrorCode), unread(NullableInt16), unread(Int32), after(8, END), // 1756 SaslAuthenticateResponse v1
+    tags(0, 0), int16(ErrorCode), unread(NullableCompact), unread(Compact), after(8, last_tags(0, 0)), // 1760 SaslAuthenticateResponse v2
+    fixed_array(Int32, 4), END, // 1765 CreatePartitionsRequest/Topics/Assignments
+    unread(Int16), after(4, array(NullableInt32, 1765, 4)), END, // 1767 CreatePartitionsRequest/Topics
+    array(Int32, 1767, 10), int32(Wait), after(1, END), // 1770 CreatePartitionsRequest v0
+    fixed_array(Compact, 4), last_tags(0, 0), // 1773 CreatePartitionsRequest/Topics/Assignments
+    unread(Compact), after(4, array(NullableCompact, 1773, 2)), last_tags(0, 0), // 1775 CreatePartitionsRequest/Topics
+    tags(0, 0), array(Compact, 1775, 7), int32(Wait), after(1, last_tags(0, 0)), // 1778 CreatePartitionsRequest v2
+    array(Int32, 963, 4), after(8, END), // 1782 CreateDelegationTokenRequest v0
+    tags(0, 0), array(Compact, 870, 3), after(8, last_tags(0, 0)), // 1784 CreateDelegationTokenRequest v2
+    tags(0, 0), unread(NullableCompact), unread(NullableCompact), array(Compact, 870, 3), after(8, last_tags(0, 0)), // 1787 CreateDelegationTokenRequest v3
+    int16(ErrorCode), unread(Int16), unread(Int16), after(24, unread(Int16)), unread(Int32), int32(ThrottleTime), END, // 1792 CreateDelegationTokenResponse v0
+    tags(0, 0), int16(ErrorCode), unread(Compact), unread(Compact), after(24, unread(Compact)), unread(Compact), int32(ThrottleTime), last_tags(0, 0), // 1799 CreateDelegationTokenResponse v2
+    tags(0, 0), int16(ErrorCode), unread(Compact), unread(Compact), unread(Compact), unread(Compact), after(24, unread(Compact)), unread(Compact), int32(ThrottleTime), last_tags(0, 0), // 1807 CreateDelegationTokenResponse v3
+    unread(Int32), after(8, END), // 1817 RenewDelegationTokenRequest v0
+    tags(0, 0), unread(Compact), after(8, last_tags(0, 0)), // 1819 RenewDelegationTokenRequest v2
+    int16(ErrorCode), after(8, int32(ThrottleTime)), END, // 1822 RenewDelegationTokenResponse v0
+    tags(0, 0), int16(ErrorCode), after(8, int32(ThrottleTime)), last_tags(0, 0), // 1825 RenewDelegationTokenResponse v2
+    array(NullableInt32, 963, 4), END, // 1829 DescribeDelegationTokenRequest v0
+    tags(0, 0), array(NullableCompact, 870, 3), last_tags(0, 0), // 1831 DescribeDelegationTokenRequest v2
+    unread(Int16), unread(Int16), after(24, unread(Int16)), unread(Int32), array(Int32, 963, 4), END, // 1834 DescribeDelegationTokenResponse/Tokens
+    int16(ErrorCode), array(Int32, 1834, 38), int32(ThrottleTime), END, // 1840 DescribeDelegationTokenResponse v0
+    unread(Compact), unread(Compact), after(24, unread(Compact)), unread(Compact), array(Compact, 870, 3), last_tags(0, 0), // 1844 DescribeDelegationTokenResponse/Tokens
+    tags(0, 0), int16(ErrorCode), array(Compact, 1844, 30), int32(ThrottleTime), last_tags(0, 0), // 1850 DescribeDelegationTokenResponse v2
+    unread(Compact), unread(Compact), unread(Compact), unread(Compact), after(24, unread(Compact)), unread(Compact), array(Compact, 870, 3), last_tags(0, 0), // 1855 DescribeDelegationTokenResponse/Tokens
+    tags(0, 0), int16(ErrorCode), array(Compact, 1855, 32), int32(ThrottleTime), last_tags(0, 0), // 1863 DescribeDelegationTokenResponse v3
+    array(NullableInt32, 122, 6), int32(Wait), END, // 1868 ElectLeadersRequest v0
+    after(1, array(NullableInt32, 122, 6)), int32(Wait), END, // 1871 ElectLeadersRequest v1
+    tags(0, 0), after(1, array(NullableCompact, 148, 3)), int32(Wait), last_tags(0, 0), // 1874 ElectLeadersRequest v2
+    after(4, int16(ErrorCode)), unread(NullableInt16), END, // 1878 ElectLeadersResponse/ReplicaElectionResults/PartitionResult
+    unread(Int16), array(Int32, 1878, 8), END, // 1881 ElectLeadersResponse/ReplicaElectionResults
+    int32(ThrottleTime), array(Int32, 1881, 6), END, // 1884 ElectLeadersResponse v0
+    int32(ThrottleTime), int16(ErrorCode), array(Int32, 1881, 6), END, // 1887 ElectLeadersResponse v1
+    after(4, int16(ErrorCode)), unread(NullableCompact), last_tags(0, 0), // 1891 ElectLeadersResponse/ReplicaElectionResults/PartitionResult
+    unread(Compact), array(Compact, 1891, 8), last_tags(0, 0), // 1894 ElectLeadersResponse/ReplicaElectionResults
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 1894, 3), last_tags(0, 0), // 1897 ElectLeadersResponse v2
+    unread(Int16), after(1, unread(NullableInt16)), END, // 1902 IncrementalAlterConfigsRequest/Resources/Configs
+    after(1, unread(Int16)), array(Int32, 1902, 5), END, // 1905 IncrementalAlterConfigsRequest/Resources
+    array(Int32, 1905, 7), after(1, END), // 1908 IncrementalAlterConfigsRequest v0
+    unread(Compact), after(1, unread(NullableCompact)), last_tags(0, 0), // 1910 IncrementalAlterConfigsRequest/Resources/Configs
+    after(1, unread(Compact)), array(Compact, 1910, 4), last_tags(0, 0), // 1913 IncrementalAlterConfigsRequest/Resources
+    tags(0, 0), array(Compact, 1913, 4), after(1, last_tags(0, 0)), // 1916 IncrementalAlterConfigsRequest v1
+    after(4, fixed_array(NullableCompact, 4)), last_tags(0, 0), // 1919 AlterPartitionReassignmentsRequest/Topics/Partitions
+    unread(Compact), array(Compact, 1919, 6), last_tags(0, 0), // 1921 AlterPartitionReassignmentsRequest/Topics
+    tags(0, 0), int32(Wait), array(Compact, 1921, 3), last_tags(0, 0), // 1924 AlterPartitionReassignmentsRequest v0
+    tags(0, 0), int32(Wait), after(1, array(Compact, 1921, 3)), last_tags(0, 0), // 1928 AlterPartitionReassignmentsRequest v1
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 1894, 3), last_tags(0, 0), // 1932 AlterPartitionReassignmentsResponse v0
+    tags(0, 0), int32(ThrottleTime), after(1, int16(ErrorCode)), unread(NullableCompact), array(Compact, 1894, 3), last_tags(0, 0), // 1938 AlterPartitionReassignmentsResponse v1
+    tags(0, 0), int32(Wait), array(NullableCompact, 148, 3), last_tags(0, 0), // 1944 ListPartitionReassignmentsRequest v0
+    after(4, fixed_array(Compact, 4)), fixed_array(Compact, 4), fixed_array(Compact, 4), last_tags(0, 0), // 1948 ListPartitionReassignmentsResponse/Topics/Partitions
+    unread(Compact), array(Compact, 1948, 8), last_tags(0, 0), // 1952 ListPartitionReassignmentsResponse/Topics
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 1952, 3), last_tags(0, 0), // 1955 ListPartitionReassignmentsResponse v0
+    int16(ErrorCode), int32(ThrottleTime), array(Int32, 700, 6), END, // 1961 OffsetDeleteResponse v0
+    array(Int32, 1902, 5), after(1, END), // 1965 DescribeClientQuotasRequest v0
+    tags(0, 0), array(Compact, 1910, 4), after(1, last_tags(0, 0)), // 1967 DescribeClientQuotasRequest v1
+    unread(Int16), after(8, END), // 1970 DescribeClientQuotasResponse/Entries/Values
+    array(Int32, 966, 4), array(Int32, 1970, 10), END, // 1972 DescribeClientQuotasResponse/Entries
+    int32(ThrottleTime), int16(ErrorCode), unread(NullableInt16), array(NullableInt32, 1972, 8), END, // 1975 DescribeClientQuotasResponse v0
+    unread(Compact), after(8, last_tags(0, 0)), // 1980 DescribeClientQuotasResponse/Entries/Values
+    array(Compact, 972, 3), array(Compact, 1980, 10), last_tags(0, 0), // 1982 DescribeClientQuotasResponse/Entries
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(NullableCompact, 1982, 3), last_tags(0, 0), // 1985 DescribeClientQuotasResponse v1
+    unread(Int16), after(9, END), // 1991 AlterClientQuotasRequest/Entries/Ops
+    array(Int32, 966, 4), array(Int32, 1991, 11), END, // 1993 AlterClientQuotasRequest/Entries
+    array(Int32, 1993, 8), after(1, END), // 1996 AlterClientQuotasRequest v0
+    unread(Compact), after(9, last_tags(0, 0)), // 1998 AlterClientQuotasRequest/Entries/Ops
+    array(Compact, 972, 3), array(Compact, 1998, 11), last_tags(0, 0), // 2000 AlterClientQuotasRequest/Entries
+    tags(0, 0), array(Compact, 2000, 3), after(1, last_tags(0, 0)), // 2003 AlterClientQuotasRequest v1
+    int16(ErrorCode), unread(NullableInt16), array(Int32, 966, 4), END, // 2006 AlterClientQuotasResponse/Entries
+    int32(ThrottleTime), array(Int32, 2006, 8), END, // 2010 AlterClientQuotasResponse v0
+    int16(ErrorCode), unread(NullableCompact), array(Compact, 972, 3), last_tags(0, 0), // 2013 AlterClientQuotasResponse/Entries
+    tags(0, 0), int32(ThrottleTime), array(Compact, 2013, 5), last_tags(0, 0), // 2017 AlterClientQuotasResponse v1
+    tags(0, 0), array(NullableCompact, 309, 2), last_tags(0, 0), // 2021 DescribeUserScramCredentialsRequest v0
+    after(5, last_tags(0, 0)), // 2024 DescribeUserScramCredentialsResponse/Results/CredentialInfos
+    unread(Compact), int16(ErrorCode), unread(NullableCompact), array(Compact, 2024, 6), last_tags(0, 0), // 2025 DescribeUserScramCredentialsResponse/Results
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 2025, 6), last_tags(0, 0), // 2030 DescribeUserScramCredentialsResponse v0
+    unread(Compact), after(1, last_tags(0, 0)), // 2036 AlterUserScramCredentialsRequest/Deletions
+    unread(Compact), after(5, unread(Compact)), unread(Compact), last_tags(0, 0), // 2038 AlterUserScramCredentialsRequest/Upsertions
+    tags(0, 0), array(Compact, 2036, 3), array(Compact, 2038, 9), last_tags(0, 0), // 2042 AlterUserScramCredentialsRequest v0
+    after(24, last_tags(0, 0)), // 2046 VoteRequest/Topics/Partitions
+    unread(Compact), array(Compact, 2046, 25), last_tags(0, 0), // 2047 VoteRequest/Topics
+    tags(0, 0), unread(NullableCompact), array(Compact, 2047, 3), last_tags(0, 0), // 2050 VoteRequest v0
+    after(56, last_tags(0, 0)), // 2054 VoteRequest/Topics/Partitions
+    unread(Compact), array(Compact, 2054, 57), last_tags(0, 0), // 2055 VoteRequest/Topics
+    tags(0, 0), unread(NullableCompact), after(4, array(Compact, 2055, 3)), last_tags(0, 0), // 2058 VoteRequest v1
+    after(57, last_tags(0, 0)), // 2062 VoteRequest/Topics/Partitions
+    unread(Compact), array(Compact, 2062, 58), last_tags(0, 0), // 2063 VoteRequest/Topics
+    tags(0, 0), unread(NullableCompact), after(4, array(Compact, 2063, 3)), last_tags(0, 0), // 2066 VoteRequest v2
+    after(4, int16(ErrorCode)), after(9, last_tags(0, 0)), // 2070 VoteResponse/Topics/Partitions
+    unread(Compact), array(Compact, 2070, 16), last_tags(0, 0), // 2072 VoteResponse/Topics
+    tags(0, 0), int16(ErrorCode), array(Compact, 2072, 3), last_tags(0, 0), // 2075 VoteResponse v0
+    unread(NullableInt16), array(Int32, 250, 6), END, // 2079 BeginQuorumEpochRequest v0
+    after(28, last_tags(0, 0)), // 2082 BeginQuorumEpochRequest/Topics/Partitions
+    unread(Compact), array(Compact, 2082, 29), last_tags(0, 0), // 2083 BeginQuorumEpochRequest/Topics
+    tags(0, 0), unread(NullableCompact), after(4, array(Compact, 2083, 3)), array(Compact, 1497, 5), last_tags(0, 0), // 2086 BeginQuorumEpochRequest v1
+    int16(ErrorCode), array(Int32, 36, 6), END, // 2091 BeginQuorumEpochResponse v0
+    after(4, int16(ErrorCode)), after(8, last_tags(0, 0)), // 2094 BeginQuorumEpochResponse/Topics/Partitions
+    unread(Compact), array(Compact, 2094, 15), last_tags(0, 0), // 2096 BeginQuorumEpochResponse/Topics
+    tags(0, 0), int16(ErrorCode), array(Compact, 2096, 3), last_tags(0, 0), // 2099 BeginQuorumEpochResponse v1
+    after(12, fixed_array(Int32, 4)), END, // 2103 EndQuorumEpochRequest/Topics/Partitions
+    unread(Int16), array(Int32, 2103, 16), END, // 2105 EndQuorumEpochRequest/Topics
+    unread(NullableInt16), array(Int32, 2105, 6), END, // 2108 EndQuorumEpochRequest v0
+    after(20, last_tags(0, 0)), // 2111 EndQuorumEpochRequest/Topics/Partitions/PreferredCandidates
+    after(12, array(Compact, 2111, 21)), last_tags(0, 0), // 2112 EndQuorumEpochRequest/Topics/Partitions
+    unread(Compact), array(Compact, 2112, 14), last_tags(0, 0), // 2114 EndQuorumEpochRequest/Topics
+    tags(0, 0), unread(NullableCompact), array(Compact, 2114, 3), array(Compact, 1497, 5), last_tags(0, 0), // 2117 EndQuorumEpochRequest v1
+    after(4, last_tags(0, 0)), // 2122 DescribeQuorumRequest/Topics/Partitions
+    unread(Compact), array(Compact, 2122, 5), last_tags(0, 0), // 2123 DescribeQuorumRequest/Topics
+    tags(0, 0), array(Compact, 2123, 3), last_tags(0, 0), // 2126 DescribeQuorumRequest v0
+    after(4, int16(ErrorCode)), after(16, array(Compact, 1304, 13)), array(Compact, 1304, 13), last_tags(0, 0), // 2129 DescribeQuorumResponse/Topics/Partitions
+    unread(Compact), array(Compact, 2129, 25), last_tags(0, 0), // 2133 DescribeQuorumResponse/Topics
+    tags(0, 0), int16(ErrorCode), array(Compact, 2133, 3), last_tags(0, 0), // 2136 DescribeQuorumResponse v0
+    after(4, int16(ErrorCode)), after(16, array(Compact, 2082, 29)), array(Compact, 2082, 29), last_tags(0, 0), // 2140 DescribeQuorumResponse/Topics/Partitions
+    unread(Compact), array(Compact, 2140, 25), last_tags(0, 0), // 2144 DescribeQuorumResponse/Topics
+    tags(0, 0), int16(ErrorCode), array(Compact, 2144, 3), last_tags(0, 0), // 2147 DescribeQuorumResponse v1
+    after(44, last_tags(0, 0)), // 2151 DescribeQuorumResponse/Topics/Partitions/CurrentVoters
+    after(4, int16(ErrorCode)), unread(NullableCompact), after(16, array(Compact, 2151, 45)), array(Compact, 2151, 45), last_tags(0, 0), // 2152 DescribeQuorumResponse/Topics/Partitions
+    unread(Compact), array(Compact, 2152, 26), last_tags(0, 0), // 2157 DescribeQuorumResponse/Topics
+    after(4, array(Compact, 1497, 5)), last_tags(0, 0), // 2160 DescribeQuorumResponse/Nodes
+    tags(0, 0), int16(ErrorCode), unread(NullableCompact), array(Compact, 2157, 3), array(Compact, 2160, 6), last_tags(0, 0), // 2162 DescribeQuorumResponse v2
+    after(8, fixed_array(Compact, 4)), after(4, last_tags(0, 0)), // 2168 AlterPartitionRequest/Topics/Partitions
+    unread(Compact), array(Compact, 2168, 14), last_tags(0, 0), // 2170 AlterPartitionRequest/Topics
+    tags(0, 0), after(12, array(Compact, 2170, 3)), last_tags(0, 0), // 2173 AlterPartitionRequest v0
+    after(8, fixed_array(Compact, 4)), after(5, last_tags(0, 0)), // 2176 AlterPartitionRequest/Topics/Partitions
+    unread(Compact), array(Compact, 2176, 15), last_tags(0, 0), // 2178 AlterPartitionRequest/Topics
+    tags(0, 0), after(12, array(Compact, 2178, 3)), last_tags(0, 0), // 2181 AlterPartitionRequest v1
+    after(16, array(Compact, 2176, 15)), last_tags(0, 0), // 2184 AlterPartitionRequest/Topics
+    tags(0, 0), after(12, array(Compact, 2184, 18)), last_tags(0, 0), // 2186 AlterPartitionRequest v2
+    after(8, array(Compact, 1304, 13)), after(5, last_tags(0, 0)), // 2189 AlterPartitionRequest/Topics/Partitions
+    after(16, array(Compact, 2189, 15)), last_tags(0, 0), // 2191 AlterPartitionRequest/Topics
+    tags(0, 0), after(12, array(Compact, 2191, 18)), last_tags(0, 0), // 2193 AlterPartitionRequest v3
+    after(4, int16(ErrorCode)), after(8, fixed_array(Compact, 4)), after(4, last_tags(0, 0)), // 2196 AlterPartitionResponse/Topics/Partitions
+    unread(Compact), array(Compact, 2196, 20), last_tags(0, 0), // 2199 AlterPartitionResponse/Topics
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2199, 3), last_tags(0, 0), // 2202 AlterPartitionResponse v0
+    after(4, int16(ErrorCode)), after(8, fixed_array(Compact, 4)), after(5, last_tags(0, 0)), // 2207 AlterPartitionResponse/Topics/Partitions
+    unread(Compact), array(Compact, 2207, 21), last_tags(0, 0), // 2210 AlterPartitionResponse/Topics
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2210, 3), last_tags(0, 0), // 2213 AlterPartitionResponse v1
+    after(16, array(Compact, 2207, 21)), last_tags(0, 0), // 2218 AlterPartitionResponse/Topics
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2218, 18), last_tags(0, 0), // 2220 AlterPartitionResponse v2
+    unread(Compact), after(3, last_tags(0, 0)), // 2225 UpdateFeaturesRequest/FeatureUpdates
+    tags(0, 0), int32(Wait), array(Compact, 2225, 5), last_tags(0, 0), // 2227 UpdateFeaturesRequest v0
+    tags(0, 0), int32(Wait), array(Compact, 2225, 5), after(1, last_tags(0, 0)), // 2231 UpdateFeaturesRequest v1
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 1285, 5), last_tags(0, 0), // 2235 UpdateFeaturesResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), last_tags(0, 0), // 2241 UpdateFeaturesResponse v2
+    tags(0, 0), unread(Compact), unread(NullableCompact), unread(Compact), last_tags(0, 0), // 2246 EnvelopeRequest v0
+    tags(0, 0), unread(NullableCompact), int16(ErrorCode), last_tags(0, 0), // 2251 EnvelopeResponse v0
+    after(20, tags(0, 0)), after(8, last_tags(0, 0)), // 2255 FetchSnapshotRequest/Topics/Partitions
+    unread(Compact), array(Compact, 2255, 30), last_tags(0, 0), // 2257 FetchSnapshotRequest/Topics
+    tags(0, 0), after(8, array(Compact, 2257, 3)), last_tags(0, 0), // 2260 FetchSnapshotRequest v0
+    after(4, int16(ErrorCode)), after(12, tags(0, 0)), after(16, unread(Compact)), last_tags(0, 0), // 2263 FetchSnapshotResponse/Topics/Partitions
+    unread(Compact), array(Compact, 2263, 37), last_tags(0, 0), // 2267 FetchSnapshotResponse/Topics
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2267, 3), last_tags(0, 0), // 2270 FetchSnapshotResponse v0
+    tags(0, 0), after(1, last_tags(0, 0)), // 2275 DescribeClusterRequest v0
+    tags(0, 0), after(2, last_tags(0, 0)), // 2277 DescribeClusterRequest v1
+    tags(0, 0), after(3, last_tags(0, 0)), // 2279 DescribeClusterRequest v2
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), unread(Compact), after(4, array(Compact, 83, 11)), after(4, last_tags(0, 0)), // 2281 DescribeClusterResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), after(1, unread(Compact)), after(4, array(Compact, 83, 11)), after(4, last_tags(0, 0)), // 2288 DescribeClusterResponse v1
+    int32(NodeId), bytes(Host, Compact), int32(Port), unread(NullableCompact), after(1, last_tags(0, 0)), // 2295 DescribeClusterResponse/Brokers
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), after(1, unread(Compact)), after(4, array(Compact, 2295, 12)), after(4, last_tags(0, 0)), // 2300 DescribeClusterResponse v2
+    tags(0, 0), array(Compact, 148, 3), last_tags(0, 0), // 2307 DescribeProducersRequest v0
+    after(36, last_tags(0, 0)), // 2310 DescribeProducersResponse/Topics/Partitions/ActiveProducers
+    after(4, int16(ErrorCode)), unread(NullableCompact), array(Compact, 2310, 37), last_tags(0, 0), // 2311 DescribeProducersResponse/Topics/Partitions
+    unread(Compact), array(Compact, 2311, 9), last_tags(0, 0), // 2315 DescribeProducersResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, 2315, 3), last_tags(0, 0), // 2318 DescribeProducersResponse v0
+    unread(Compact), unread(Compact), after(4, last_tags(0, 0)), // 2322 BrokerRegistrationRequest/Listeners
+    tags(0, 0), after(4, unread(Compact)), after(16, array(Compact, 2322, 7)), array(Compact, 636, 6), unread(NullableCompact), last_tags(0, 0), // 2325 BrokerRegistrationRequest v0
+    tags(0, 0), after(4, unread(Compact)), after(16, array(Compact, 2322, 7)), array(Compact, 636, 6), unread(NullableCompact), after(1, last_tags(0, 0)), // 2331 BrokerRegistrationRequest v1
+    tags(0, 0), after(4, unread(Compact)), after(16, array(Compact, 2322, 7)), array(Compact, 636, 6), unread(NullableCompact), after(1, fixed_array(Compact, 16)), last_tags(0, 0), // 2337 BrokerRegistrationRequest v2
+    tags(0, 0), after(4, unread(Compact)), after(16, array(Compact, 2322, 7)), array(Compact, 636, 6), unread(NullableCompact), after(1, fixed_array(Compact, 16)), after(8, last_tags(0, 0)), // 2344 BrokerRegistrationRequest v3
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(8, last_tags(0, 0)), // 2351 BrokerRegistrationResponse v0
+    tags(0, 0), after(22, last_tags(0, 0)), // 2355 BrokerHeartbeatRequest v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(3, last_tags(0, 0)), // 2357 BrokerHeartbeatResponse v0
+    tags(0, 0), after(4, last_tags(0, 0)), // 2361 UnregisterBrokerRequest v0
+    int16(ErrorCode), unread(Compact), unread(Compact), after(22, array(Compact, 148, 3)), last_tags(0, 0), // 2363 DescribeTransactionsResponse/TransactionStates
+    tags(0, 0), int32(ThrottleTime), array(Compact, 2363, 28), last_tags(0, 0), // 2368 DescribeTransactionsResponse v0
+    tags(0, 0), array(Compact, 812, 1), fixed_array(Compact, 8), last_tags(0, 0), // 2372 ListTransactionsRequest v0
+    tags(0, 0), array(Compact, 812, 1), fixed_array(Compact, 8), after(8, last_tags(0, 0)), // 2376 ListTransactionsRequest v1
+    tags(0, 0), array(Compact, 812, 1), fixed_array(Compact, 8), after(8, unread(NullableCompact)), last_tags(0, 0), // 2380 ListTransactionsRequest v2
+    unread(Compact), after(8, unread(Compact)), last_tags(0, 0), // 2385 ListTransactionsResponse/TransactionStates
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 812, 1), array(Compact, 2385, 11), last_tags(0, 0), // 2388 ListTransactionsResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(12, last_tags(0, 0)), // 2394 AllocateProducerIdsResponse v0
+    tags(0, 0), unread(Compact), unread(Compact), after(4, unread(NullableCompact)), unread(NullableCompact), after(4, array(NullableCompact, 812, 1)), unread(NullableCompact), array(NullableCompact, 160, 18), last_tags(0, 0), // 2398 ConsumerGroupHeartbeatRequest v0
+    tags(0, 0), unread(Compact), unread(Compact), after(4, unread(NullableCompact)), unread(NullableCompact), after(4, array(NullableCompact, 812, 1)), unread(NullableCompact), unread(NullableCompact), array(NullableCompact, 160, 18), last_tags(0, 0), // 2407 ConsumerGroupHeartbeatRequest v1
+    array(Compact, 160, 18), last_tags(0, 0), // 2417 ConsumerGroupHeartbeatResponse/Assignment
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), unread(NullableCompact), after(8, nullable_struct(2417)), last_tags(0, 0), // 2419 ConsumerGroupHeartbeatResponse v0
+    after(16, unread(Compact)), fixed_array(Compact, 4), last_tags(0, 0), // 2426 ConsumerGroupDescribeResponse/Groups/Members/Assignment/TopicPartitions
+    unread(Compact), unread(NullableCompact), unread(NullableCompact), after(4, unread(Compact)), unread(Compact), array(Compact, 812, 1), unread(NullableCompact), array(Compact, 2426, 19), tags(0, 0), array(Compact, 2426, 19), tags(0, 0), last_tags(0, 0), // 2429 ConsumerGroupDescribeResponse/Groups/Members
+    int16(ErrorCode), unread(NullableCompact), unread(Compact), unread(Compact), after(8, unread(Compact)), array(Compact, 2429, 16), after(4, last_tags(0, 0)), // 2441 ConsumerGroupDescribeResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, 2441, 20), last_tags(0, 0), // 2448 ConsumerGroupDescribeResponse v0
+    unread(Compact), unread(NullableCompact), unread(NullableCompact), after(4, unread(Compact)), unread(Compact), array(Compact, 812, 1), unread(NullableCompact), array(Compact, 2426, 19), tags(0, 0), array(Compact, 2426, 19), tags(0, 0), after(1, last_tags(0, 0)), // 2452 ConsumerGroupDescribeResponse/Groups/Members
+    int16(ErrorCode), unread(NullableCompact), unread(Compact), unread(Compact), after(8, unread(Compact)), array(Compact, 2452, 17), after(4, last_tags(0, 0)), // 2464 ConsumerGroupDescribeResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, 2464, 20), last_tags(0, 0), // 2471 ConsumerGroupDescribeResponse v1
+    tags(0, 0), after(21, array(Compact, 2322, 7)), array(Compact, 636, 6), last_tags(0, 0), // 2475 ControllerRegistrationRequest v0
+    tags(0, 0), after(16, last_tags(0, 0)), // 2479 GetTelemetrySubscriptionsRequest v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(20, fixed_array(Compact, 1)), after(9, array(Compact, 812, 1)), last_tags(0, 0), // 2481 GetTelemetrySubscriptionsResponse v0
+    tags(0, 0), after(22, unread(Compact)), last_tags(0, 0), // 2487 PushTelemetryRequest v0
+    after(16, array(Compact, 2122, 5)), last_tags(0, 0), // 2490 AssignReplicasToDirsRequest/Directories/Topics
+    after(16, array(Compact, 2490, 18)), last_tags(0, 0), // 2492 AssignReplicasToDirsRequest/Directories
+    tags(0, 0), after(12, array(Compact, 2492, 18)), last_tags(0, 0), // 2494 AssignReplicasToDirsRequest v0
+    after(16, array(Compact, 531, 18)), last_tags(0, 0), // 2497 AssignReplicasToDirsResponse/Directories
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2497, 18), last_tags(0, 0), // 2499 AssignReplicasToDirsResponse v0
+    tags(0, 0), fixed_array(Compact, 1), last_tags(0, 0), // 2504 ListConfigResourcesRequest v1
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 309, 2), last_tags(0, 0), // 2507 ListConfigResourcesResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2036, 3), last_tags(0, 0), // 2512 ListConfigResourcesResponse v1
+    tags(0, 0), array(Compact, 309, 2), after(4, nullable_struct(636)), last_tags(0, 0), // 2517 DescribeTopicPartitionsRequest v0
+    int16(ErrorCode), after(12, fixed_array(Compact, 4)), fixed_array(Compact, 4), fixed_array(NullableCompact, 4), fixed_array(NullableCompact, 4), fixed_array(Compact, 4), last_tags(0, 0), // 2521 DescribeTopicPartitionsResponse/Topics/Partitions
+    int16(ErrorCode), unread(NullableCompact), after(17, array(Compact, 2521, 20)), after(4, last_tags(0, 0)), // 2528 DescribeTopicPartitionsResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, 2528, 26), nullable_struct(636), last_tags(0, 0), // 2532 DescribeTopicPartitionsResponse v0
+    tags(0, 0), unread(Compact), unread(Compact), after(4, unread(NullableCompact)), array(NullableCompact, 812, 1), last_tags(0, 0), // 2537 ShareGroupHeartbeatRequest v0
+    unread(Compact), unread(NullableCompact), after(4, unread(Compact)), unread(Compact), array(Compact, 812, 1), array(Compact, 2426, 19), tags(0, 0), last_tags(0, 0), // 2543 ShareGroupDescribeResponse/Groups/Members
+    int16(ErrorCode), unread(NullableCompact), unread(Compact), unread(Compact), after(8, unread(Compact)), array(Compact, 2543, 12), after(4, last_tags(0, 0)), // 2551 ShareGroupDescribeResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, 2551, 20), last_tags(0, 0), // 2558 ShareGroupDescribeResponse v0
+    after(16, fixed_array(Compact, 1)), last_tags(0, 0), // 2562 ShareFetchRequest/Topics/Partitions/AcknowledgementBatches
+    after(8, array(Compact, 2562, 18)), last_tags(0, 0), // 2564 ShareFetchRequest/Topics/Partitions
+    after(16, array(Compact, 2564, 10)), last_tags(0, 0), // 2566 ShareFetchRequest/Topics
+    tags(0, 0), unread(NullableCompact), unread(NullableCompact), after(4, int32(Wait)), after(8, array(Compact, 2566, 18)), array(Compact, 160, 18), last_tags(0, 0), // 2568 ShareFetchRequest v0
+    after(4, array(Compact, 2562, 18)), last_tags(0, 0), // 2575 ShareFetchRequest/Topics/Partitions
+    after(16, array(Compact, 2575, 6)), last_tags(0, 0), // 2577 ShareFetchRequest/Topics
+    tags(0, 0), unread(NullableCompact), unread(NullableCompact), after(4, int32(Wait)), after(16, array(Compact, 2577, 18)), array(Compact, 160, 18), last_tags(0, 0), // 2579 ShareFetchRequest v1
+    tags(0, 0), unread(NullableCompact), unread(NullableCompact), after(4, int32(Wait)), after(18, array(Compact, 2577, 18)), array(Compact, 160, 18), last_tags(0, 0), // 2586 ShareFetchRequest v2
+    after(18, last_tags(0, 0)), // 2593 ShareFetchResponse/Responses/Partitions/AcquiredRecords
+    after(4, int16(ErrorCode)), unread(NullableCompact), int16(ErrorCode), unread(NullableCompact), after(8, tags(0, 0)), unread(NullableCompact), array(Compact, 2593, 19), last_tags(0, 0), // 2594 ShareFetchResponse/Responses/Partitions
+    after(16, array(Compact, 2594, 22)), last_tags(0, 0), // 2602 ShareFetchResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 2602, 18), array(Compact, 83, 11), last_tags(0, 0), // 2604 ShareFetchResponse v0
+    after(4, int16(ErrorCode)), unread(NullableCompact), int16(ErrorCode), unread(NullableCompact), after(8, tags(0, 0)), unread(Compact), array(Compact, 2593, 19), last_tags(0, 0), // 2611 ShareFetchResponse/Responses/Partitions
+    after(16, array(Compact, 2611, 22)), last_tags(0, 0), // 2619 ShareFetchResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), after(4, array(Compact, 2619, 18)), array(Compact, 83, 11), last_tags(0, 0), // 2621 ShareFetchResponse v1
+    tags(0, 0), unread(NullableCompact), unread(NullableCompact), after(4, array(Compact, 2577, 18)), last_tags(0, 0), // 2628 ShareAcknowledgeRequest v0
+    tags(0, 0), unread(NullableCompact), unread(NullableCompact), after(5, array(Compact, 2577, 18)), last_tags(0, 0), // 2633 ShareAcknowledgeRequest v2
+    after(4, int16(ErrorCode)), unread(NullableCompact), after(8, tags(0, 0)), last_tags(0, 0), // 2638 ShareAcknowledgeResponse/Responses/Partitions
+    after(16, array(Compact, 2638, 17)), last_tags(0, 0), // 2642 ShareAcknowledgeResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 2642, 18), array(Compact, 83, 11), last_tags(0, 0), // 2644 ShareAcknowledgeResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), after(4, array(Compact, 2642, 18)), array(Compact, 83, 11), last_tags(0, 0), // 2651 ShareAcknowledgeResponse v2
+    tags(0, 0), unread(NullableCompact), int32(Wait), after(20, array(Compact, 1497, 5)), last_tags(0, 0), // 2658 AddRaftVoterRequest v0
+    tags(0, 0), unread(NullableCompact), int32(Wait), after(20, array(Compact, 1497, 5)), after(1, last_tags(0, 0)), // 2663 AddRaftVoterRequest v1
+    tags(0, 0), unread(NullableCompact), after(20, last_tags(0, 0)), // 2668 RemoveRaftVoterRequest v0
+    tags(0, 0), unread(NullableCompact), after(24, array(Compact, 1497, 5)), after(4, tags(0, 0)), last_tags(0, 0), // 2671 UpdateRaftVoterRequest v0
+    after(16, array(Compact, 223, 17)), last_tags(0, 0), // 2676 InitializeShareGroupStateRequest/Topics
+    tags(0, 0), unread(Compact), array(Compact, 2676, 18), last_tags(0, 0), // 2678 InitializeShareGroupStateRequest v0
+    after(16, array(Compact, 1891, 8)), last_tags(0, 0), // 2682 InitializeShareGroupStateResponse/Results
+    tags(0, 0), array(Compact, 2682, 18), last_tags(0, 0), // 2684 InitializeShareGroupStateResponse v0
+    after(8, last_tags(0, 0)), // 2687 ReadShareGroupStateRequest/Topics/Partitions
+    after(16, array(Compact, 2687, 9)), last_tags(0, 0), // 2688 ReadShareGroupStateRequest/Topics
+    tags(0, 0), unread(Compact), array(Compact, 2688, 18), last_tags(0, 0), // 2690 ReadShareGroupStateRequest v0
+    after(19, last_tags(0, 0)), // 2694 ReadShareGroupStateResponse/Results/Partitions/StateBatches
+    after(4, int16(ErrorCode)), unread(NullableCompact), after(12, array(Compact, 2694, 20)), last_tags(0, 0), // 2695 ReadShareGroupStateResponse/Results/Partitions
+    after(16, array(Compact, 2695, 21)), last_tags(0, 0), // 2699 ReadShareGroupStateResponse/Results
+    tags(0, 0), array(Compact, 2699, 18), last_tags(0, 0), // 2701 ReadShareGroupStateResponse v0
+    after(20, array(Compact, 2694, 20)), last_tags(0, 0), // 2704 WriteShareGroupStateRequest/Topics/Partitions
+    after(16, array(Compact, 2704, 22)), last_tags(0, 0), // 2706 WriteShareGroupStateRequest/Topics
+    tags(0, 0), unread(Compact), array(Compact, 2706, 18), last_tags(0, 0), // 2708 WriteShareGroupStateRequest v0
+    after(24, array(Compact, 2694, 20)), last_tags(0, 0), // 2712 WriteShareGroupStateRequest/Topics/Partitions
+    after(16, array(Compact, 2712, 26)), last_tags(0, 0), // 2714 WriteShareGroupStateRequest/Topics
+    tags(0, 0), unread(Compact), array(Compact, 2714, 18), last_tags(0, 0), // 2716 WriteShareGroupStateRequest v1
+    tags(0, 0), unread(Compact), array(Compact, 2490, 18), last_tags(0, 0), // 2720 DeleteShareGroupStateRequest v0
+    after(4, int16(ErrorCode)), unread(NullableCompact), after(16, last_tags(0, 0)), // 2724 ReadShareGroupStateSummaryResponse/Results/Partitions
+    after(16, array(Compact, 2724, 24)), last_tags(0, 0), // 2727 ReadShareGroupStateSummaryResponse/Results
+    tags(0, 0), array(Compact, 2727, 18), last_tags(0, 0), // 2729 ReadShareGroupStateSummaryResponse v0
+    after(4, int16(ErrorCode)), unread(NullableCompact), after(20, last_tags(0, 0)), // 2732 ReadShareGroupStateSummaryResponse/Results/Partitions
+    after(16, array(Compact, 2732, 28)), last_tags(0, 0), // 2735 ReadShareGroupStateSummaryResponse/Results
+    tags(0, 0), array(Compact, 2735, 18), last_tags(0, 0), // 2737 ReadShareGroupStateSummaryResponse v1
+    unread(Compact), after(6, array(Compact, 870, 3)), last_tags(0, 0), // 2740 StreamsGroupHeartbeatRequest/Topology/Subtopologies/StateChangelogTopics
+    fixed_array(Compact, 2), fixed_array(Compact, 2), fixed_array(Compact, 2), last_tags(0, 0), // 2743 StreamsGroupHeartbeatRequest/Topology/Subtopologies/CopartitionGroups
+    unread(Compact), array(Compact, 812, 1), array(Compact, 812, 1), array(Compact, 2740, 9), array(Compact, 812, 1), array(Compact, 2740, 9), array(Compact, 2743, 4), last_tags(0, 0), // 2747 StreamsGroupHeartbeatRequest/Topology/Subtopologies
+    after(4, array(Compact, 2747, 8)), last_tags(0, 0), // 2755 StreamsGroupHeartbeatRequest/Topology
+    unread(Compact), after(2, last_tags(0, 0)), // 2757 StreamsGroupHeartbeatRequest/UserEndpoint
+    unread(Compact), after(12, last_tags(0, 0)), // 2759 StreamsGroupHeartbeatRequest/TaskOffsets
+    tags(0, 0), unread(Compact), unread(Compact), after(8, unread(NullableCompact)), unread(NullableCompact), after(4, nullable_struct(2755)), array(NullableCompact, 148, 3), array(NullableCompact, 148, 3), array(NullableCompact, 148, 3), unread(NullableCompact), nullable_struct(2757), array(NullableCompact, 870, 3), array(NullableCompact, 2759, 14), array(NullableCompact, 2759, 14), after(1, last_tags(0, 0)), // 2761 StreamsGroupHeartbeatRequest v0
+    after(1, unread(Compact)), last_tags(0, 0), // 2776 StreamsGroupHeartbeatResponse/Status
+    unread(Compact), after(2, tags(0, 0)), array(Compact, 148, 3), array(Compact, 148, 3), last_tags(0, 0), // 2778 StreamsGroupHeartbeatResponse/PartitionsByUserEndpoint
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), unread(Compact), after(16, array(NullableCompact, 2776, 3)), array(NullableCompact, 148, 3), array(NullableCompact, 148, 3), array(NullableCompact, 148, 3), after(4, array(NullableCompact, 2778, 7)), last_tags(0, 0), // 2783 StreamsGroupHeartbeatResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), unread(Compact), after(20, array(NullableCompact, 2776, 3)), array(NullableCompact, 148, 3), array(NullableCompact, 148, 3), array(NullableCompact, 148, 3), after(5, array(NullableCompact, 2778, 7)), last_tags(0, 0), // 2794 StreamsGroupHeartbeatResponse v1
+    tags(0, 0), array(Compact, 812, 1), after(2, last_tags(0, 0)), // 2805 StreamsGroupDescribeRequest v1
+    unread(Compact), array(Compact, 812, 1), array(Compact, 812, 1), array(Compact, 2740, 9), array(Compact, 2740, 9), last_tags(0, 0), // 2808 StreamsGroupDescribeResponse/Groups/Topology/Subtopologies
+    after(4, array(NullableCompact, 2808, 6)), last_tags(0, 0), // 2814 StreamsGroupDescribeResponse/Groups/Topology
+    unread(Compact), after(4, unread(NullableCompact)), unread(NullableCompact), unread(Compact), unread(Compact), after(4, unread(Compact)), nullable_struct(2757), array(Compact, 870, 3), array(Compact, 2759, 14), array(Compact, 2759, 14), array(Compact, 148, 3), array(Compact, 148, 3), array(Compact, 148, 3), tags(0, 0), array(Compact, 148, 3), array(Compact, 148, 3), array(Compact, 148, 3), tags(0, 0), after(1, last_tags(0, 0)), // 2816 StreamsGroupDescribeResponse/Groups/Members
+    int16(ErrorCode), unread(NullableCompact), unread(Compact), unread(Compact), after(8, nullable_struct(2814)), array(Compact, 2816, 28), after(4, last_tags(0, 0)), // 2835 StreamsGroupDescribeResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, 2835, 20), last_tags(0, 0), // 2842 StreamsGroupDescribeResponse v0
+    unread(Compact), after(1, array(Compact, 812, 1)), unread(NullableCompact), array(Compact, 812, 1), array(Compact, 812, 1), last_tags(0, 0), // 2846 StreamsGroupDescribeResponse/Groups/TopologyDescription/Subtopologies/Nodes
+    unread(Compact), array(Compact, 2846, 7), last_tags(0, 0), // 2852 StreamsGroupDescribeResponse/Groups/TopologyDescription/Subtopologies
+    unread(Compact), after(1, array(Compact, 812, 1)), unread(NullableCompact), array(Compact, 812, 1), array(Compact, 812, 1), tags(0, 0), unread(Compact), after(1, array(Compact, 812, 1)), unread(NullableCompact), array(Compact, 812, 1), array(Compact, 812, 1), tags(0, 0), last_tags(0, 0), // 2855 StreamsGroupDescribeResponse/Groups/TopologyDescription/GlobalStores
+    array(Compact, 2852, 3), array(Compact, 2855, 15), last_tags(0, 0), // 2868 StreamsGroupDescribeResponse/Groups/TopologyDescription
+    int16(ErrorCode), unread(NullableCompact), unread(Compact), unread(Compact), after(8, nullable_struct(2814)), array(Compact, 2816, 28), after(4, nullable_struct(2868)), after(1, unread(NullableCompact)), last_tags(0, 0), // 2871 StreamsGroupDescribeResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, 2871, 23), last_tags(0, 0), // 2880 StreamsGroupDescribeResponse v1
+    tags(0, 0), array(Compact, 733, 3), last_tags(0, 0), // 2884 DescribeShareGroupOffsetsRequest v0
+    after(16, int16(ErrorCode)), unread(NullableCompact), last_tags(0, 0), // 2887 DescribeShareGroupOffsetsResponse/Groups/Topics/Partitions
+    unread(Compact), after(16, array(Compact, 2887, 20)), last_tags(0, 0), // 2890 DescribeShareGroupOffsetsResponse/Groups/Topics
+    unread(Compact), array(Compact, 2890, 19), int16(ErrorCode), unread(NullableCompact), last_tags(0, 0), // 2893 DescribeShareGroupOffsetsResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, 2893, 6), last_tags(0, 0), // 2898 DescribeShareGroupOffsetsResponse v0
+    after(24, int16(ErrorCode)), unread(NullableCompact), last_tags(0, 0), // 2902 DescribeShareGroupOffsetsResponse/Groups/Topics/Partitions
+    unread(Compact), after(16, array(Compact, 2902, 28)), last_tags(0, 0), // 2905 DescribeShareGroupOffsetsResponse/Groups/Topics
+    unread(Compact), array(Compact, 2905, 19), int16(ErrorCode), unread(NullableCompact), last_tags(0, 0), // 2908 DescribeShareGroupOffsetsResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, 2908, 6), last_tags(0, 0), // 2913 DescribeShareGroupOffsetsResponse v1
+    tags(0, 0), unread(Compact), array(Compact, 1305, 3), last_tags(0, 0), // 2917 AlterShareGroupOffsetsRequest v0
+    unread(Compact), after(16, array(Compact, 1891, 8)), last_tags(0, 0), // 2921 AlterShareGroupOffsetsResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 2921, 19), last_tags(0, 0), // 2924 AlterShareGroupOffsetsResponse v0
+    tags(0, 0), unread(Compact), array(Compact, 309, 2), last_tags(0, 0), // 2930 DeleteShareGroupOffsetsRequest v0
+    unread(Compact), after(16, int16(ErrorCode)), unread(NullableCompact), last_tags(0, 0), // 2934 DeleteShareGroupOffsetsResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 2934, 21), last_tags(0, 0), // 2938 DeleteShareGroupOffsetsResponse v0
+    tags(0, 0), unread(Compact), unread(Compact), after(4, array(Compact, 2852, 3)), array(Compact, 2855, 15), tags(0, 0), last_tags(0, 0), // 2944 StreamsGroupTopologyDescriptionUpdateRequest v0
 ];
 
 static TAGS: [Tag; 4] = [
-    tag(0, 110), // 0
-    tag(1, 214), // 1
-    tag(2, 1560), // 2
-    tag(0, 860), // 3
+    tag(0, 88), // 0
+    tag(1, 169), // 1
+    tag(2, 1199), // 2
+    tag(0, 624), // 3
 ];
 
 static APIS: [Api; 95] = [
-    api(0, &[6, 6, 6, 10, 10, 10, 10, 10, 10, 23, 23, 23, 23, 34], &[48, 50, 60, 60, 60, 70, 70, 70, 85, 99, 112, 112, 112, 121]), // 0 Produce
-    api(0, &[129, 129, 129, 134, 139, 147, 147, 155, 155, 164, 164, 170, 188, 205, 205, 218, 218, 218, 218], &[234, 236, 236, 236, 248, 260, 260, 263, 263, 263, 263, 278, 298, 309, 309, 309, 316, 316, 316]), // 1 Fetch
-    api(0, &[323, 329, 332, 332, 335, 335, 342, 342, 342, 342, 347, 347], &[360, 362, 364, 364, 374, 374, 386, 386, 386, 386, 386, 386]), // 2 ListOffsets
-    api(0, &[393, 395, 395, 395, 397, 397, 397, 397, 400, 406, 415, 420, 420, 420], &[438, 451, 455, 460, 460, 477, 477, 494, 506, 527, 543, 552, 567, 575]), // 3 Metadata
-    api(0, &[594, 605, 618, 633, 655, 666, 686, 692], &[702, 702, 702, 702, 710, 723, 723, 723]), // 4 LeaderAndIsr
-    api(0, &[731, 734, 737, 749, 754], &[702, 702, 710, 710, 710]), // 5 StopReplica
-    api(0, &[594, 766, 774, 787, 798, 811, 837, 848, 854], &[860, 860, 860, 860, 860, 860, 862, 862, 862]), // 6 UpdateMetadata
-    api(0, &[866, 866, 868, 870], &[874, 874, 874, 881]), // 7 ControlledShutdown
-    api(0, &[892, 901, 906, 906, 906, 912, 923, 928, 938, 938, 950], &[964, 964, 964, 966, 966, 966, 966, 966, 973, 973, 978]), // 8 OffsetCommit
-    api(0, &[983, 983, 986, 986, 986, 986, 989, 994, 1004, 1015, 1026], &[1038, 1038, 1040, 1043, 1043, 1054, 1067, 1067, 1078, 1078, 1092]), // 9 OffsetFetch
-    api(0, &[391, 1097, 1097, 1100, 1107, 1107, 1107], &[1112, 1117, 1117, 1124, 1141, 1141, 1141]), // 10 FindCoordinator
-    api(0, &[1149, 1155, 1155, 1155, 1155, 1162, 1174, 1174, 1184, 1184], &[1195, 1195, 1202, 1202, 1202, 1214, 1227, 1237, 1237, 1248]), // 11 JoinGroup
-    api(0, &[1260, 1260, 1260, 1264, 1269], &[860, 1276, 1276, 1276, 1279]), // 12 Heartbeat
-    api(0, &[1284, 1284, 1284, 1290, 1297, 1307], &[860, 1276, 1276, 1316, 1325, 1325]), // 13 LeaveGroup
-    api(0, &[1331, 1331, 1331, 1336, 1342, 1350], &[1360, 1363, 1363, 1363, 1367, 1373]), // 14 SyncGroup
-    api(0, &[393, 393, 393, 1381, 1381, 1384, 1384], &[1402, 1404, 1404, 1415, 1433, 1453, 1468]), // 15 DescribeGroups
-    api(0, &[1473, 1473, 1473, 1474, 1477, 1481], &[1486, 1489, 1489, 1493, 1504, 1516]), // 16 ListGroups
-    api(0, &[1522, 1522], &[1524, 1524]), // 17 SaslHandshake
-    api(0, &[1473, 1473, 1473, 1527, 1527, 1532], &[1543, 1546, 1546, 1562, 1562, 1562]), // 18 ApiVersions
-    api(0, &[1575, 1578, 1578, 1578, 1578, 1592, 1592, 1592], &[1601, 1607, 1609, 1609, 1609, 1624, 1624, 1637]), // 19 CreateTopics
-    api(0, &[1642, 1642, 1642, 1642, 1645, 1645, 1654], &[1601, 1659, 1659, 1659, 1666, 1676, 1687]), // 20 DeleteTopics
-    api(0, &[1692, 1692, 1702], &[1713, 1713, 1724]), // 21 DeleteRecords
-    api(0, &[1729, 1729, 1732, 1737, 1737, 1737, 1742], &[1747, 1747, 1751, 1751, 1751, 1751, 1757]), // 22 InitProducerId
-    api(0, &[1766, 1766, 1768, 329, 1770], &[1781, 1789, 1791, 1791, 1802]), // 23 OffsetForLeaderEpoch
-    api(0, &[1807, 1807, 1807, 1811, 1822, 1822], &[966, 966, 966, 973, 1830, 1830]), // 24 AddPartitionsToTxn
-    api(0, &[1836, 1836, 1836, 1840, 1840], &[1276, 1276, 1276, 1279, 1279]), // 25 AddOffsetsToTxn
-    api(0, &[1846, 1846, 1846, 1849, 1849, 1849], &[1276, 1276, 1276, 1279, 1279, 1751]), // 26 EndTxn
-    api(0, &[1858, 1865, 1874], &[1881, 1887, 1887]), // 27 WriteTxnMarkers
-    api(0, &[1891, 1891, 1896, 1901, 1901, 1901, 1910], &[966, 966, 966, 973, 973, 973, 978]), // 28 TxnOffsetCommit
-    api(0, &[1919, 1925, 1932, 1932], &[1949, 1959, 1975, 1975]), // 29 DescribeAcls
-    api(0, &[1988, 1997, 2007, 2007], &[2014, 2014, 2021, 2021]), // 30 CreateAcls
-    api(0, &[2026, 2028, 2038, 2038], &[2054, 2070, 2088, 2088]), // 31 DeleteAcls
-    api(0, &[2097, 2099, 2099, 2102, 2110], &[2125, 2143, 2143, 2159, 2182]), // 32 DescribeConfigs
-    api(0, &[2191, 2191, 2199], &[2209, 2209, 2218]), // 33 AlterConfigs
-    api(0, &[2223, 2223, 2229], &[966, 966, 973]), // 34 AlterReplicaLogDirs
-    api(0, &[2233, 2233, 2235, 2235, 2235, 2235], &[2246, 2246, 2261, 2266, 2278, 2290]), // 35 DescribeLogDirs
-    api(0, &[2296, 2296, 2298], &[2302, 2306, 2311]), // 36 SaslAuthenticate
-    api(0, &[2324, 2324, 2336, 2336], &[1609, 1609, 1676, 1676]), // 37 CreatePartitions
-    api(0, &[2342, 2342, 2345, 2350], &[2357, 2357, 2365, 2375]), // 38 CreateDelegationToken
-    api(0, &[2387, 2387, 2390], &[2395, 2395, 2399]), // 39 RenewDelegationToken
-    api(0, &[2387, 2387, 2390], &[2395, 2395, 2399]), // 40 ExpireDelegationToken
-    api(0, &[2405, 2405, 2407, 2407], &[2418, 2418, 2430, 2446]), // 41 DescribeDelegationToken
-    api(0, &[393, 393, 1477, 1477], &[1659, 1659, 1666, 1676]), // 42 DeleteGroups
-    api(0, &[2452, 2455, 2459], &[2472, 2475, 2488]), // 43 ElectLeaders
-    api(0, &[2502, 2515], &[2209, 2218]), // 44 IncrementalAlterConfigs
-    api(0, &[2528, 2533], &[2539, 2546]), // 45 AlterPartitionReassignments
-    api(0, &[2554], &[2569]), // 46 ListPartitionReassignments
-    api(0, &[983], &[2576]), // 47 OffsetDelete
-    api(0, &[2580, 2583], &[2594, 2607]), // 48 DescribeClientQuotas
-    api(0, &[2620, 2631], &[2640, 2648]), // 49 AlterClientQuotas
-    api(0, &[2653], &[2666]), // 50 DescribeUserScramCredentials
-    api(0, &[2683], &[1676]), // 51 AlterUserScramCredentials
-    api(0, &[2695, 2707, 2720], &[2735, 2735, 2735]), // 52 Vote
-    api(0, &[2740, 2750], &[2757, 2769]), // 53 BeginQuorumEpoch
-    api(0, &[2780, 2794], &[2757, 2769]), // 54 EndQuorumEpoch
-    api(0, &[2807, 2807, 2807], &[2822, 2838, 2862]), // 55 DescribeQuorum
-    api(0, &[2878, 2892, 2901, 2915], &[2931, 2948, 2958, 2958]), // 56 AlterPartition
-    api(0, &[2968, 2973, 2973], &[2979, 2979, 2986]), // 57 UpdateFeatures
-    api(0, &[2992], &[2998]), // 58 Envelope
-    api(0, &[3012, 3012], &[3029, 3029]), // 59 FetchSnapshot
-    api(0, &[3035, 3039, 3043], &[3047, 3057, 3075]), // 60 DescribeCluster
-    api(0, &[3086], &[3103]), // 61 DescribeProducers
-    api(0, &[3113, 3122, 3132, 3143, 3143], &[3155, 3155, 3155, 3155, 3155]), // 62 BrokerRegistration
-    api(0, &[3161, 3161, 3161], &[3165, 3165, 3165]), // 63 BrokerHeartbeat
-    api(0, &[3171], &[2986]), // 64 UnregisterBroker
-    api(0, &[1477], &[3182]), // 65 DescribeTransactions
-    api(0, &[3187, 3192, 3198], &[3210, 3210, 3210]), // 66 ListTransactions
-    api(0, &[870], &[3217]), // 67 AllocateProducerIds
-    api(0, &[3223, 3235], &[3251, 3251]), // 68 ConsumerGroupHeartbeat
-    api(0, &[1384, 1384], &[3289, 3319]), // 69 ConsumerGroupDescribe
-    api(0, &[3324], &[2986]), // 70 ControllerRegistration
-    api(0, &[3330], &[3334]), // 71 GetTelemetrySubscriptions
-    api(0, &[3343], &[1279]), // 72 PushTelemetry
-    api(0, &[3356], &[3365]), // 73 AssignReplicasToDirs
-    api(0, &[1474, 3371], &[3375, 3381]), // 74 ListConfigResources
-    api(0, &[3387], &[3409]), // 75 DescribeTopicPartitions
-    api(0, &[3415, 3415], &[3251, 3251]), // 76 ShareGroupHeartbeat
-    api(0, &[1384, 1384], &[3443, 3443]), // 77 ShareGroupDescribe
-    api(0, &[3460, 3478, 3488], &[3516, 3539, 3539]), // 78 ShareFetch
-    api(0, &[3548, 3548, 3555], &[3573, 3573, 3581]), // 79 ShareAcknowledge
-    api(0, &[3590, 3597], &[2986, 2986]), // 80 AddRaftVoter
-    api(0, &[3605], &[2986]), // 81 RemoveRaftVoter
-    api(0, &[3610], &[1279]), // 82 UpdateRaftVoter
-    api(0, &[3622], &[3631]), // 83 InitializeShareGroupState
-    api(0, &[3642], &[3661]), // 84 ReadShareGroupState
-    api(0, &[3673, 3686], &[3631, 3631]), // 85 WriteShareGroupState
-    api(0, &[3691], &[3631]), // 86 DeleteShareGroupState
-    api(0, &[3642, 3642], &[3706, 3720]), // 87 ReadShareGroupStateSummary
-    api(0, &[3755, 3755], &[3785, 3799]), // 88 StreamsGroupHeartbeat
-    api(0, &[1384, 3813], &[3862, 3912]), // 89 StreamsGroupDescribe
-    api(0, &[3917, 3917], &[3937, 3958]), // 90 DescribeShareGroupOffsets
-    api(0, &[3963], &[3973]), // 91 AlterShareGroupOffsets
-    api(0, &[3980], &[3991]), // 92 DeleteShareGroupOffsets
-    api(0, &[3998], &[2986]), // 93 StreamsGroupTopologyDescriptionUpdate
-    api(0, &[3171], &[2986]), // 94 UnregisterController
+    api(0, &[5, 5, 5, 9, 9, 9, 9, 9, 9, 19, 19, 19, 19, 28], &[39, 41, 49, 49, 49, 57, 57, 57, 69, 79, 90, 90, 90, 96]), // 0 Produce
+    api(0, &[103, 103, 103, 107, 111, 118, 118, 125, 125, 133, 133, 138, 151, 162, 162, 171, 171, 171, 171], &[183, 185, 185, 185, 195, 205, 205, 208, 208, 208, 208, 219, 231, 238, 238, 238, 243, 243, 243]), // 1 Fetch
+    api(0, &[248, 253, 255, 255, 257, 257, 262, 262, 262, 262, 265, 265], &[275, 277, 279, 279, 287, 287, 295, 295, 295, 295, 295, 295]), // 2 ListOffsets
+    api(0, &[301, 303, 303, 303, 305, 305, 305, 305, 307, 311, 316, 319, 319, 319], &[334, 346, 349, 353, 353, 367, 367, 381, 390, 404, 414, 420, 430, 436]), // 3 Metadata
+    api(0, &[449, 456, 465, 476, 489, 496, 508, 512], &[519, 519, 519, 519, 525, 533, 533, 533]), // 4 LeaderAndIsr
+    api(0, &[539, 541, 543, 550, 553], &[519, 519, 525, 525, 525]), // 5 StopReplica
+    api(0, &[449, 560, 566, 575, 583, 593, 609, 616, 620], &[624, 624, 624, 624, 624, 624, 626, 626, 626]), // 6 UpdateMetadata
+    api(0, &[629, 629, 630, 631], &[633, 633, 633, 638]), // 7 ControlledShutdown
+    api(0, &[647, 655, 659, 659, 659, 663, 672, 676, 684, 684, 692], &[703, 703, 703, 705, 705, 705, 705, 705, 711, 711, 715]), // 8 OffsetCommit
+    api(0, &[719, 719, 722, 722, 722, 722, 725, 729, 736, 743, 750], &[759, 759, 761, 764, 764, 774, 784, 784, 793, 793, 803]), // 9 OffsetFetch
+    api(0, &[299, 807, 807, 809, 814, 814, 814], &[817, 822, 822, 829, 844, 844, 844]), // 10 FindCoordinator
+    api(0, &[851, 857, 857, 857, 857, 863, 873, 873, 881, 881], &[890, 890, 896, 896, 896, 907, 918, 926, 926, 935]), // 11 JoinGroup
+    api(0, &[944, 944, 944, 947, 951], &[624, 956, 956, 956, 959]), // 12 Heartbeat
+    api(0, &[963, 963, 963, 969, 975, 983], &[624, 956, 956, 991, 999, 999]), // 13 LeaveGroup
+    api(0, &[1004, 1004, 1004, 1008, 1013, 1019], &[1027, 1030, 1030, 1030, 1034, 1039]), // 14 SyncGroup
+    api(0, &[301, 301, 301, 1046, 1046, 1048, 1048], &[1064, 1066, 1066, 1076, 1093, 1110, 1122]), // 15 DescribeGroups
+    api(0, &[1126, 1126, 1126, 1127, 1129, 1132], &[1136, 1139, 1139, 1143, 1152, 1162]), // 16 ListGroups
+    api(0, &[1167, 1167], &[1169, 1169]), // 17 SaslHandshake
+    api(0, &[1126, 1126, 1126, 1172, 1172, 1176], &[1185, 1188, 1188, 1201, 1201, 1201]), // 18 ApiVersions
+    api(0, &[1211, 1214, 1214, 1214, 1214, 1223, 1223, 1223], &[1230, 1236, 1238, 1238, 1238, 1249, 1249, 1258]), // 19 CreateTopics
+    api(0, &[1262, 1262, 1262, 1262, 1265, 1265, 1271], &[1230, 1275, 1275, 1275, 1281, 1289, 1297]), // 20 DeleteTopics
+    api(0, &[1301, 1301, 1308], &[1317, 1317, 1325]), // 21 DeleteRecords
+    api(0, &[1329, 1329, 1331, 1334, 1334, 1334, 1337], &[1340, 1340, 1343, 1343, 1343, 1343, 1347]), // 22 InitProducerId
+    api(0, &[1354, 1354, 1356, 253, 1358], &[1366, 1373, 1375, 1375, 1383]), // 23 OffsetForLeaderEpoch
+    api(0, &[1387, 1387, 1387, 1390, 1397, 1397], &[705, 705, 705, 711, 1403, 1403]), // 24 AddPartitionsToTxn
+    api(0, &[1408, 1408, 1408, 1411, 1411], &[956, 956, 956, 959, 959]), // 25 AddOffsetsToTxn
+    api(0, &[1415, 1415, 1415, 1417, 1417, 1417], &[956, 956, 956, 959, 959, 1343]), // 26 EndTxn
+    api(0, &[1422, 1426, 1431], &[1436, 1440, 1440]), // 27 WriteTxnMarkers
+    api(0, &[1443, 1443, 1447, 1451, 1451, 1451, 1458], &[705, 705, 705, 711, 711, 711, 715]), // 28 TxnOffsetCommit
+    api(0, &[1465, 1469, 1473, 1473], &[1484, 1492, 1503, 1503]), // 29 DescribeAcls
+    api(0, &[1513, 1519, 1525, 1525], &[1531, 1531, 1537, 1537]), // 30 CreateAcls
+    api(0, &[1541, 1543, 1549, 1549], &[1562, 1575, 1588, 1588]), // 31 DeleteAcls
+    api(0, &[1595, 1597, 1597, 1599, 1604], &[1615, 1630, 1630, 1643, 1659]), // 32 DescribeConfigs
+    api(0, &[1666, 1666, 1671], &[1678, 1678, 1685]), // 33 AlterConfigs
+    api(0, &[1689, 1689, 1694], &[705, 705, 711]), // 34 AlterReplicaLogDirs
+    api(0, &[1697, 1697, 1699, 1699, 1699, 1699], &[1709, 1709, 1720, 1724, 1733, 1742]), // 35 DescribeLogDirs
+    api(0, &[1747, 1747, 1749], &[1752, 1756, 1760]), // 36 SaslAuthenticate
+    api(0, &[1770, 1770, 1778, 1778], &[1238, 1238, 1289, 1289]), // 37 CreatePartitions
+    api(0, &[1782, 1782, 1784, 1787], &[1792, 1792, 1799, 1807]), // 38 CreateDelegationToken
+    api(0, &[1817, 1817, 1819], &[1822, 1822, 1825]), // 39 RenewDelegationToken
+    api(0, &[1817, 1817, 1819], &[1822, 1822, 1825]), // 40 ExpireDelegationToken
+    api(0, &[1829, 1829, 1831, 1831], &[1840, 1840, 1850, 1863]), // 41 DescribeDelegationToken
+    api(0, &[301, 301, 1129, 1129], &[1275, 1275, 1281, 1289]), // 42 DeleteGroups
+    api(0, &[1868, 1871, 1874], &[1884, 1887, 1897]), // 43 ElectLeaders
+    api(0, &[1908, 1916], &[1678, 1685]), // 44 IncrementalAlterConfigs
+    api(0, &[1924, 1928], &[1932, 1938]), // 45 AlterPartitionReassignments
+    api(0, &[1944], &[1955]), // 46 ListPartitionReassignments
+    api(0, &[719], &[1961]), // 47 OffsetDelete
+    api(0, &[1965, 1967], &[1975, 1985]), // 48 DescribeClientQuotas
+    api(0, &[1996, 2003], &[2010, 2017]), // 49 AlterClientQuotas
+    api(0, &[2021], &[2030]), // 50 DescribeUserScramCredentials
+    api(0, &[2042], &[1289]), // 51 AlterUserScramCredentials
+    api(0, &[2050, 2058, 2066], &[2075, 2075, 2075]), // 52 Vote
+    api(0, &[2079, 2086], &[2091, 2099]), // 53 BeginQuorumEpoch
+    api(0, &[2108, 2117], &[2091, 2099]), // 54 EndQuorumEpoch
+    api(0, &[2126, 2126, 2126], &[2136, 2147, 2162]), // 55 DescribeQuorum
+    api(0, &[2173, 2181, 2186, 2193], &[2202, 2213, 2220, 2220]), // 56 AlterPartition
+    api(0, &[2227, 2231, 2231], &[2235, 2235, 2241]), // 57 UpdateFeatures
+    api(0, &[2246], &[2251]), // 58 Envelope
+    api(0, &[2260, 2260], &[2270, 2270]), // 59 FetchSnapshot
+    api(0, &[2275, 2277, 2279], &[2281, 2288, 2300]), // 60 DescribeCluster
+    api(0, &[2307], &[2318]), // 61 DescribeProducers
+    api(0, &[2325, 2331, 2337, 2344, 2344], &[2351, 2351, 2351, 2351, 2351]), // 62 BrokerRegistration
+    api(0, &[2355, 2355, 2355], &[2357, 2357, 2357]), // 63 BrokerHeartbeat
+    api(0, &[2361], &[2241]), // 64 UnregisterBroker
+    api(0, &[1129], &[2368]), // 65 DescribeTransactions
+    api(0, &[2372, 2376, 2380], &[2388, 2388, 2388]), // 66 ListTransactions
+    api(0, &[631], &[2394]), // 67 AllocateProducerIds
+    api(0, &[2398, 2407], &[2419, 2419]), // 68 ConsumerGroupHeartbeat
+    api(0, &[1048, 1048], &[2448, 2471]), // 69 ConsumerGroupDescribe
+    api(0, &[2475], &[2241]), // 70 ControllerRegistration
+    api(0, &[2479], &[2481]), // 71 GetTelemetrySubscriptions
+    api(0, &[2487], &[959]), // 72 PushTelemetry
+    api(0, &[2494], &[2499]), // 73 AssignReplicasToDirs
+    api(0, &[1127, 2504], &[2507, 2512]), // 74 ListConfigResources
+    api(0, &[2517], &[2532]), // 75 DescribeTopicPartitions
+    api(0, &[2537, 2537], &[2419, 2419]), // 76 ShareGroupHeartbeat
+    api(0, &[1048, 1048], &[2558, 2558]), // 77 ShareGroupDescribe
+    api(0, &[2568, 2579, 2586], &[2604, 2621, 2621]), // 78 ShareFetch
+    api(0, &[2628, 2628, 2633], &[2644, 2644, 2651]), // 79 ShareAcknowledge
+    api(0, &[2658, 2663], &[2241, 2241]), // 80 AddRaftVoter
+    api(0, &[2668], &[2241]), // 81 RemoveRaftVoter
+    api(0, &[2671], &[959]), // 82 UpdateRaftVoter
+    api(0, &[2678], &[2684]), // 83 InitializeShareGroupState
+    api(0, &[2690], &[2701]), // 84 ReadShareGroupState
+    api(0, &[2708, 2716], &[2684, 2684]), // 85 WriteShareGroupState
+    api(0, &[2720], &[2684]), // 86 DeleteShareGroupState
+    api(0, &[2690, 2690], &[2729, 2737]), // 87 ReadShareGroupStateSummary
+    api(0, &[2761, 2761], &[2783, 2794]), // 88 StreamsGroupHeartbeat
+    api(0, &[1048, 2805], &[2842, 2880]), // 89 StreamsGroupDescribe
+    api(0, &[2884, 2884], &[2898, 2913]), // 90 DescribeShareGroupOffsets
+    api(0, &[2917], &[2924]), // 91 AlterShareGroupOffsets
+    api(0, &[2930], &[2938]), // 92 DeleteShareGroupOffsets
+    api(0, &[2944], &[2241]), // 93 StreamsGroupTopologyDescriptionUpdate
+    api(0, &[2361], &[2241]), // 94 UnregisterController
 ];

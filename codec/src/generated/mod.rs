@@ -9,4 +9,4 @@ pub(crate) mod hot;
 pub(crate) mod names;
 #[rustfmt::skip]
 pub(crate) mod releases;
-mod short;
+pub(crate) mod short;

@@ -1,14 +1,10 @@
 //! Short forms for the generated tables, in which a struct is a line.
 
-use crate::layout::table::{Api, Int, Length, Op, Roots, Tag};
+use crate::layout::table::{Api, Length, Op, Roots, Tag};
 use crate::layout::{Kind, Role, Stored};
 use std::num::NonZeroU16;
 
-/// Whether a field can be null.
-pub(super) const NULL: bool = true;
-pub(super) const NOT_NULL: bool = false;
-
-pub(super) const fn api(
+pub(crate) const fn api(
     min_version: i16,
     request: &'static [u16],
     response: &'static [u16],
@@ -25,125 +21,142 @@ pub(super) const fn api(
     }
 }
 
-pub(super) const fn tag(number: u32, first: u16) -> Tag {
+pub(crate) const fn tag(number: u32, first: u16) -> Tag {
     Tag { number, first }
 }
 
-pub(super) const fn skip(n: u16) -> Op {
-    Op::Skip(n)
+/// `op` behind so many bytes that nobody asks for.
+pub(crate) const fn after(before: u8, op: Op) -> Op {
+    op.after(before)
 }
 
-pub(super) const fn int8(role: Role) -> Op {
-    Op::Int(role, Int::Int8)
+pub(crate) const fn int8(role: Role) -> Op {
+    Op::Int8 { before: 0, role }
 }
 
-pub(super) const fn int16(role: Role) -> Op {
-    Op::Int(role, Int::Int16)
+pub(crate) const fn int16(role: Role) -> Op {
+    Op::Int16 { before: 0, role }
 }
 
-pub(super) const fn uint16(role: Role) -> Op {
-    Op::Int(role, Int::Uint16)
+pub(crate) const fn uint16(role: Role) -> Op {
+    Op::Uint16 { before: 0, role }
 }
 
-pub(super) const fn int32(role: Role) -> Op {
-    Op::Int(role, Int::Int32)
+pub(crate) const fn int32(role: Role) -> Op {
+    Op::Int32 { before: 0, role }
 }
 
-pub(super) const fn int64(role: Role) -> Op {
-    Op::Int(role, Int::Int64)
+pub(crate) const fn int64(role: Role) -> Op {
+    Op::Int64 { before: 0, role }
 }
 
-pub(super) const fn uuid(role: Role) -> Op {
-    Op::Uuid(role)
+pub(crate) const fn uuid(role: Role) -> Op {
+    Op::Uuid { before: 0, role }
 }
 
 /// A string or bytes.
-pub(super) const fn bytes(role: Role, length: Length, nullable: bool) -> Op {
+pub(crate) const fn bytes(role: Role, length: Length) -> Op {
     Op::Bytes {
-        role: Some(role),
+        before: 0,
+        role,
         length,
-        nullable,
     }
 }
 
 /// A string or bytes that nobody asks for.
-pub(super) const fn unread(length: Length, nullable: bool) -> Op {
-    Op::Bytes {
-        role: None,
-        length,
-        nullable,
-    }
+pub(crate) const fn unread(length: Length) -> Op {
+    fixed_array(length, 1)
 }
 
 /// Bytes that are told of and skipped.
-pub(super) const fn skipped(role: Role, length: Length, nullable: bool) -> Op {
+pub(crate) const fn skipped(role: Role, length: Length) -> Op {
     Op::Skipped {
+        before: 0,
         role,
         length,
-        nullable,
     }
 }
 
-pub(super) const fn fixed_array(length: Length, nullable: bool, size: u16) -> Op {
-    Op::FixedArray {
+/// An array of elements of fixed size that nobody asks for.
+pub(crate) const fn fixed_array(length: Length, size: u16) -> Op {
+    Op::Unread {
+        before: 0,
         length,
-        nullable,
         size,
     }
 }
 
-pub(super) const fn array(length: Length, nullable: bool, element: u16, min: u16) -> Op {
+pub(crate) const fn array(length: Length, element: u16, min: u16) -> Op {
     Op::Array {
+        before: 0,
         role: None,
         length,
-        nullable,
         element,
         min: least(min),
     }
 }
 
 /// An array that is told of.
-pub(super) const fn told_array(
-    role: Role,
-    length: Length,
-    nullable: bool,
-    element: u16,
-    min: u16,
-) -> Op {
+pub(crate) const fn told_array(role: Role, length: Length, element: u16, min: u16) -> Op {
     Op::Array {
+        before: 0,
         role: Some(role),
         length,
-        nullable,
         element,
         min: least(min),
     }
 }
 
-pub(super) const fn nullable_struct(first: u16) -> Op {
-    let told = false;
-    Op::NullableStruct { told, first }
+pub(crate) const fn nullable_struct(first: u16) -> Op {
+    Op::NullableStruct {
+        before: 0,
+        told: false,
+        first,
+    }
 }
 
-pub(super) const fn told_nullable_struct(first: u16) -> Op {
-    let told = true;
-    Op::NullableStruct { told, first }
+pub(crate) const fn told_nullable_struct(first: u16) -> Op {
+    Op::NullableStruct {
+        before: 0,
+        told: true,
+        first,
+    }
 }
 
-pub(super) const fn told_struct(first: u16) -> Op {
+pub(crate) const fn told_struct(first: u16) -> Op {
     Op::Struct { first }
 }
 
-pub(super) const fn tags(first: u16, count: u8) -> Op {
-    Op::Tags { first, count }
+/// Tagged fields within a struct.
+pub(crate) const fn tags(first: u16, count: u8) -> Op {
+    Op::Tags {
+        before: 0,
+        first,
+        count,
+        last: false,
+    }
 }
 
+/// Tagged fields and the end of their struct.
+pub(crate) const fn last_tags(first: u16, count: u8) -> Op {
+    Op::Tags {
+        before: 0,
+        first,
+        count,
+        last: true,
+    }
+}
+
+/// The end of a struct.
+pub(crate) const END: Op = Op::End { before: 0 };
+
 /// A field: where its name is among all names, and what it is.
-pub(super) const fn f(start: u16, len: u8, kind: Kind) -> Option<Stored> {
+pub(crate) const fn f(start: u16, len: u8, kind: Kind) -> Option<Stored> {
     Some(Stored { start, len, kind })
 }
 
 /// An op that is no field's.
-pub(super) const NO: Option<Stored> = None;
+pub(crate) const NO: Option<Stored> = None;
 
 #[expect(clippy::panic, reason = "it would panic when the table is compiled")]
 const fn least(min: u16) -> NonZeroU16 {

@@ -1,23 +1,7 @@
 //! The bytes at hand, and the scalars in them. A read that finds too few bytes reads nothing, so that
 //! it can be tried again when there are more.
 
-use super::WalkError;
-use super::table::{Int, Length};
-
-/// Why reading stops for now or for good.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Halt {
-    /// The bytes at hand end.
-    Cut,
-    /// The bytes do not fit the layout.
-    Failed(WalkError),
-}
-
-impl From<WalkError> for Halt {
-    fn from(error: WalkError) -> Self {
-        Self::Failed(error)
-    }
-}
+use super::table::Length;
 
 /// What is left of the bytes at hand, up to the limit. It stays in registers: whoever takes it by
 /// reference is inlined.
@@ -29,14 +13,12 @@ pub(super) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// At offset `at` of the walk in `input`, which is at offset `start`, and blind from offset
-    /// `limit` on.
-    pub(super) fn new(input: &'a [u8], start: u32, at: u32, limit: u32) -> Self {
-        let from = at.saturating_sub(start) as usize;
-        let rest = input.get(from..).unwrap_or_default();
-        let room = limit.saturating_sub(at) as usize;
-        let rest = rest.get(..room).unwrap_or(rest);
-        let end = at.saturating_add(rest.len() as u32);
+    /// At offset `at` of the walk, where `rest` begins, and blind from offset `limit` on.
+    #[inline(always)]
+    pub(super) fn new(rest: &'a [u8], at: u32, limit: u32) -> Self {
+        let room = limit.saturating_sub(at);
+        let rest = rest.get(..room as usize).unwrap_or(rest);
+        let end = at.wrapping_add(rest.len() as u32);
         Self { rest, end }
     }
 
@@ -52,6 +34,28 @@ impl<'a> Cursor<'a> {
         self.end
     }
 
+    /// How many bytes can be seen.
+    #[inline(always)]
+    pub(super) fn len(&self) -> usize {
+        self.rest.len()
+    }
+
+    /// The cursor `n` bytes further on, if there are so many.
+    #[inline(always)]
+    pub(super) fn after(self, n: usize) -> Option<Self> {
+        Some(Self {
+            rest: self.rest.get(n..)?,
+            end: self.end,
+        })
+    }
+
+    /// The next `n` bytes and the cursor behind them, if there are so many.
+    #[inline(always)]
+    pub(super) fn split(self, n: usize) -> Option<(&'a [u8], Self)> {
+        let (taken, rest) = self.rest.split_at_checked(n)?;
+        Some((taken, Self { rest, ..self }))
+    }
+
     /// The next `n` bytes, or as many as there are.
     #[inline(always)]
     pub(super) fn take_up_to(&mut self, n: u32) -> &'a [u8] {
@@ -63,64 +67,53 @@ impl<'a> Cursor<'a> {
         taken
     }
 
-    /// The next `N` bytes.
+    /// The next `N` bytes and the cursor behind them.
     #[inline(always)]
-    pub(super) fn take<const N: usize>(&mut self) -> Option<&'a [u8; N]> {
+    pub(super) fn take<const N: usize>(self) -> Option<(&'a [u8; N], Self)> {
         let (taken, rest) = self.rest.split_first_chunk()?;
-        self.rest = rest;
-        Some(taken)
+        Some((taken, Self { rest, ..self }))
     }
 
-    /// An integer.
+    /// A length or count, negative for null, and the cursor behind it.
     #[inline(always)]
-    pub(super) fn int(&mut self, int: Int) -> Option<i64> {
-        Some(match int {
-            Int::Int8 => i8::from_be_bytes(*self.take()?).into(),
-            Int::Int16 => i16::from_be_bytes(*self.take()?).into(),
-            Int::Uint16 => u16::from_be_bytes(*self.take()?).into(),
-            Int::Int32 => i32::from_be_bytes(*self.take()?).into(),
-            Int::Int64 => i64::from_be_bytes(*self.take()?),
-        })
-    }
-
-    /// A length or count, negative for null; [`Cursor::cut`] tells why there is none.
-    #[inline(always)]
-    pub(super) fn length(&mut self, length: Length) -> Option<i64> {
+    pub(super) fn length(self, length: Length) -> Option<(i64, Self)> {
         Some(match length {
-            Length::Int16 => i16::from_be_bytes(*self.take()?).into(),
-            Length::Int32 => i32::from_be_bytes(*self.take()?).into(),
-            Length::Compact => i64::from(self.uvarint()?).wrapping_sub(1),
+            Length::Compact | Length::NullableCompact => {
+                let (n, ahead) = self.uvarint()?;
+                (i64::from(n).wrapping_sub(1), ahead)
+            }
+            Length::Int16 | Length::NullableInt16 => {
+                let (n, ahead) = self.take()?;
+                (i16::from_be_bytes(*n).into(), ahead)
+            }
+            Length::Int32 | Length::NullableInt32 => {
+                let (n, ahead) = self.take()?;
+                (i32::from_be_bytes(*n).into(), ahead)
+            }
         })
     }
 
-    /// An unsigned varint; [`Cursor::cut`] tells why there is none.
+    /// An unsigned varint and the cursor behind it. A whole one has five bytes at most: where there
+    /// is none in so many, there never will be.
     #[inline(always)]
-    pub(super) fn uvarint(&mut self) -> Option<u32> {
-        let (&first, rest) = self.rest.split_first()?;
-        if first < 0x80 {
-            self.rest = rest;
-            return Some(first.into());
+    pub(super) fn uvarint(self) -> Option<(u32, Self)> {
+        let ([first], ahead) = self.take()?;
+        if *first < 0x80 {
+            return Some((u32::from(*first), ahead));
         }
         let (value, len) = long_uvarint(self.rest)?;
-        self.rest = self.rest.get(len..)?;
-        Some(value)
-    }
-
-    /// Why there is no length or varint here: a whole one has five bytes at most.
-    #[cold]
-    pub(super) fn cut(self) -> Halt {
-        if self.rest.len() < 5 {
-            return Halt::Cut;
-        }
-        WalkError::Varint { at: self.at() }.into()
+        Some((value, self.after(len)?))
     }
 }
+
+/// The most bytes of a varint of 32 bits.
+pub(super) const MAX_VARINT: usize = 5;
 
 /// A varint and how many bytes it has. Like Kafka's own reader it drops what a fifth byte has beyond
 /// 32 bits.
 fn long_uvarint(bytes: &[u8]) -> Option<(u32, usize)> {
     let mut value = 0;
-    for (index, &byte) in bytes.iter().take(5).enumerate() {
+    for (index, &byte) in bytes.iter().take(MAX_VARINT).enumerate() {
         let shift = (index as u32).wrapping_mul(7);
         value |= u32::from(byte & 0x7f).wrapping_shl(shift);
         if byte < 0x80 {

@@ -3,6 +3,7 @@
 mod cursor;
 mod event;
 mod field;
+mod plain;
 mod reading;
 mod roles;
 mod state;

@@ -1,316 +1,407 @@
-//! The loop that reads bytes op by op, over one input.
-//!
-//! Its parts are inlined into one function on purpose: what is read next depends on what was read
-//! last, so where the walk stands must stay in registers.
+//! Reads one input: what is plain in a loop of its own, all else step by step.
 
-use super::cursor::{Cursor, Halt};
+use super::cursor::{Cursor, MAX_VARINT};
 use super::state::{Bytes, Level, Region};
 use super::table::{Length, Op, Tag};
 use super::walker::Walker;
 use super::{Event, Role, Value, WalkError};
 
+/// Why reading stops for now or for good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Halt {
+    /// The bytes at hand end.
+    Cut,
+    /// The bytes do not fit the layout.
+    Failed(WalkError),
+}
+
+impl From<WalkError> for Halt {
+    fn from(error: WalkError) -> Self {
+        Self::Failed(error)
+    }
+}
+
 /// A walker at work on one input.
 pub(super) struct Reading<'w, 'a> {
-    walker: &'w mut Walker,
+    pub(super) walker: &'w mut Walker,
     input: &'a [u8],
     /// The walk's offset of the input's first byte.
     start: u32,
-    cursor: Cursor<'a>,
-    level: Level,
+    pub(super) cursor: Cursor<'a>,
+    /// The next op.
+    pub(super) op: u16,
+}
+
+type On<'o> = &'o mut dyn FnMut(Event<'_>);
+
+/// Where an input ended, after so many bytes.
+pub(super) enum End {
+    /// With the message, or before the input did.
+    Done(usize),
+    /// Before a scalar that is not there whole, or amid what need not be.
+    Cut(usize),
 }
 
 impl<'w, 'a> Reading<'w, 'a> {
     /// Reads `input`, which begins where `walker` stands, up to the first scalar that is not there
-    /// whole. Returns how many bytes it used.
+    /// whole.
+    #[inline(always)]
     pub(super) fn read(
         walker: &'w mut Walker,
         input: &'a [u8],
+        mut is_plain: bool,
         on: &mut impl FnMut(Event<'_>),
-    ) -> Result<usize, WalkError> {
-        let (start, level) = (walker.at, walker.level);
-        let mut reading = Self {
-            cursor: Cursor::new(input, start, start, level.limit),
+    ) -> Result<End, WalkError> {
+        let mut reading = Self::new(walker, input);
+        let end = loop {
+            if is_plain && reading.plain(on) {
+                break Ok(());
+            }
+            match reading.step(on) {
+                Ok(false) => is_plain = reading.is_plain(),
+                Ok(true) => break Ok(()),
+                Err(halt) => break Err(halt),
+            }
+        };
+        reading.finish(end)
+    }
+
+    /// The same for a few bytes, without the haste.
+    pub(super) fn read_slowly(
+        walker: &'w mut Walker,
+        input: &'a [u8],
+        on: On<'_>,
+    ) -> Result<End, WalkError> {
+        let mut reading = Self::new(walker, input);
+        let end = loop {
+            match reading.step(on) {
+                Ok(false) => {}
+                Ok(true) => break Ok(()),
+                Err(halt) => break Err(halt),
+            }
+        };
+        reading.finish(end)
+    }
+
+    #[inline(always)]
+    fn new(walker: &'w mut Walker, input: &'a [u8]) -> Self {
+        let (start, depth) = (walker.at, usize::from(walker.depth));
+        Self {
+            cursor: Cursor::new(input, start, walker.limit),
+            op: walker.levels.get(depth).map_or(0, |level| level.op),
             walker,
             input,
             start,
-            level,
-        };
-        let at = match reading.region(on).and_then(|()| reading.ops(on)) {
-            Ok(()) => {
-                reading.walker.region = Region::Done;
-                reading.cursor.at()
-            }
-            Err(Halt::Failed(error)) => return Err(error),
-            Err(Halt::Cut) => {
-                let at = reading.cursor.at();
-                // What does not fit before the limit never comes.
-                if reading.cursor.end() == reading.level.limit {
-                    return Err(WalkError::Short { at });
-                }
-                at
-            }
-        };
-        reading.walker.level = reading.level;
-        reading.walker.at = at;
-        Ok(at.wrapping_sub(start) as usize)
-    }
-
-    /// Goes on with what the last input was too short for.
-    #[inline(always)]
-    fn region(&mut self, on: &mut impl FnMut(Event<'_>)) -> Result<(), Halt> {
-        match std::mem::replace(&mut self.walker.region, Region::None) {
-            Region::None | Region::Done => Ok(()),
-            Region::Skip(left) => self.pass(left),
-            Region::Bytes(bytes) => self.tell(bytes, on),
         }
     }
 
-    /// Reads ops until the message is done.
+    /// Whether [`Reading::plain`] may go on after a step.
+    fn is_plain(&self) -> bool {
+        let walker = &self.walker;
+        let level = walker.levels.get(usize::from(walker.depth));
+        !walker.passed && !walker.in_tags && level.is_some_and(|level| !level.tag)
+    }
+
     #[inline(always)]
-    fn ops(&mut self, on: &mut impl FnMut(Event<'_>)) -> Result<(), Halt> {
-        let ops = self.walker.table.ops;
-        let tags = self.walker.table.tags;
-        loop {
-            let at = self.cursor.at();
-            let field = self.level.op;
-            let op = ops.get(usize::from(field));
-            match *op.ok_or(WalkError::Table)? {
-                Op::Skip(n) => {
-                    self.level.next_op();
-                    self.pass(n.into())?;
+    fn finish(self, end: Result<(), Halt>) -> Result<End, WalkError> {
+        let at = self.cursor.at();
+        let used = at.wrapping_sub(self.start) as usize;
+        match end {
+            Ok(()) => self.walker.region = Region::Done,
+            Err(Halt::Failed(error)) => return Err(error),
+            // What does not fit before the limit never comes.
+            Err(Halt::Cut) if self.cursor.end() == self.walker.limit => {
+                return Err(WalkError::Short { at });
+            }
+            Err(Halt::Cut) => {
+                let depth = usize::from(self.walker.depth);
+                if let Some(level) = self.walker.levels.get_mut(depth) {
+                    level.op = self.op;
                 }
-                Op::Int(role, int) => {
-                    let value = self.cursor.int(int).ok_or(Halt::Cut)?;
-                    self.level.next_op();
-                    on(Event::new(field, role, at, int.width(), Value::Int(value)));
-                }
-                Op::Uuid(role) => {
-                    let uuid = self.cursor.take::<16>().ok_or(Halt::Cut)?;
-                    self.level.next_op();
-                    on(Event::new(field, role, at, 16, Value::Piece(uuid, 0)));
-                }
-                Op::Bytes {
-                    role,
-                    length,
-                    nullable,
-                } => {
-                    let left = self.length(length, nullable)?;
-                    self.level.next_op();
-                    match (left, role) {
-                        (None, None) => {}
-                        (None, Some(role)) => self.tell_prefix(field, role, at, Value::Null, on),
-                        (Some(left), None) => self.pass(left)?,
-                        (Some(left), Some(role)) => {
-                            let start = self.cursor.at();
-                            let bytes = Bytes {
-                                field,
-                                role,
-                                width: start.wrapping_sub(at) as u8,
-                                at: start,
-                                left,
-                            };
-                            self.tell(bytes, on)?;
-                        }
-                    }
-                }
-                Op::Skipped {
-                    role,
-                    length,
-                    nullable,
-                } => {
-                    let left = self.length(length, nullable)?;
-                    self.level.next_op();
-                    match left {
-                        None => self.tell_prefix(field, role, at, Value::Null, on),
-                        Some(left) => {
-                            self.level.holds(self.cursor.at(), left)?;
-                            self.tell_prefix(field, role, at, Value::Skipped(left), on);
-                            self.pass(left)?;
-                        }
-                    }
-                }
-                Op::FixedArray {
-                    length,
-                    nullable,
-                    size,
-                } => {
-                    let count = self.length(length, nullable)?.unwrap_or(0);
-                    self.level.next_op();
-                    let left = self.elements(at, count, size)?;
-                    self.pass(left)?;
-                }
-                Op::Array {
-                    role,
-                    length,
-                    nullable,
-                    element,
-                    min,
-                } => {
-                    let count = self.length(length, nullable)?;
-                    self.level.next_op();
-                    self.elements(at, count.unwrap_or(0), min.get())?;
-                    if let Some(role) = role {
-                        let value = count.map_or(Value::Null, Value::Count);
-                        self.tell_prefix(field, role, at, value, on);
+            }
+        }
+        self.walker.at = at;
+        Ok(match end {
+            Ok(()) => End::Done(used),
+            Err(_) => End::Cut(used),
+        })
+    }
+
+    /// Reads the rest of what an input was too short for, or an op, whatever it is. `true` where the
+    /// message has been read.
+    #[cold]
+    #[inline(never)]
+    fn step(&mut self, on: On<'_>) -> Result<bool, Halt> {
+        match std::mem::replace(&mut self.walker.region, Region::None) {
+            Region::None => {}
+            Region::Done => return Ok(true),
+            Region::Skip(left) => return self.pass(left).map(|()| false),
+            Region::Bytes(bytes) => return self.tell(bytes, on).map(|()| false),
+        }
+        let op = self.walker.table.ops.get(usize::from(self.op));
+        let mut op = *op.ok_or(WalkError::Table)?;
+        if std::mem::take(&mut self.walker.passed) {
+            op = op.after(0);
+        }
+        let field = self.op;
+        self.op = field.wrapping_add(1);
+        match op {
+            Op::Int8 { before, role } => {
+                let value = i8::from_be_bytes(*self.scalar(before)?);
+                self.tell_scalar(field, role, 1, Value::Int(value.into()), on);
+            }
+            Op::Int16 { before, role } => {
+                let value = i16::from_be_bytes(*self.scalar(before)?);
+                self.tell_scalar(field, role, 2, Value::Int(value.into()), on);
+            }
+            Op::Uint16 { before, role } => {
+                let value = u16::from_be_bytes(*self.scalar(before)?);
+                self.tell_scalar(field, role, 2, Value::Int(value.into()), on);
+            }
+            Op::Int32 { before, role } => {
+                let value = i32::from_be_bytes(*self.scalar(before)?);
+                self.tell_scalar(field, role, 4, Value::Int(value.into()), on);
+            }
+            Op::Int64 { before, role } => {
+                let value = i64::from_be_bytes(*self.scalar(before)?);
+                self.tell_scalar(field, role, 8, Value::Int(value), on);
+            }
+            Op::Uuid { before, role } => {
+                let uuid = self.scalar::<16>(before)?;
+                self.tell_scalar(field, role, 16, Value::Piece(uuid, 0), on);
+            }
+            Op::Unread {
+                before,
+                length,
+                size,
+            } => {
+                let (from, n) = self.length(before, length)?;
+                let bytes = match size {
+                    1 => n.unwrap_or(0),
+                    _ => self.elements(from, n.unwrap_or(0), size)?,
+                };
+                self.pass(bytes)?;
+            }
+            Op::Bytes {
+                before,
+                role,
+                length,
+            } => {
+                let (from, n) = self.length(before, length)?;
+                match n {
+                    None => self.tell_prefix(field, role, from, Value::Null, on),
+                    Some(left) => {
                         let at = self.cursor.at();
-                        match count {
-                            None => {}
-                            Some(0) => on(Event::new(field, role, at, 0, Value::End)),
-                            Some(_) => on(Event::new(field, role, at, 0, Value::Element)),
-                        }
-                    }
-                    if let Some(more) = count.unwrap_or(0).checked_sub(1) {
-                        let element = Level::once(element, self.level.limit);
-                        self.enter(Level {
-                            more,
+                        let bytes = Bytes {
                             field,
                             role,
-                            ..element
-                        })?;
-                    }
-                }
-                Op::NullableStruct { told, first } => {
-                    let [marker] = *self.cursor.take().ok_or(Halt::Cut)?;
-                    self.level.next_op();
-                    // Null is any negative byte.
-                    let is_null = marker >= 0x80;
-                    match (told, is_null) {
-                        (true, true) => self.tell_prefix(field, Role::Other, at, Value::Null, on),
-                        (true, false) => self.told_struct(field, first, on)?,
-                        (false, true) => {}
-                        (false, false) => self.enter(Level::once(first, self.level.limit))?,
-                    }
-                }
-                Op::Struct { first } => {
-                    self.level.next_op();
-                    self.told_struct(field, first, on)?;
-                }
-                Op::Tags { first, count } => match self.level.tags {
-                    0 => {
-                        let fields = self.uvarint()?;
-                        if fields == 0 {
-                            self.level.next_op();
-                            continue;
-                        }
-                        // Each has a tag and a size, both of a byte at least.
-                        self.elements(at, fields, 2)?;
-                        self.level.tags = fields.saturating_add(1);
-                    }
-                    1 => {
-                        self.level.tags = 0;
-                        self.level.next_op();
-                    }
-                    left => {
-                        let known = tags.iter().skip(first.into()).take(count.into());
-                        let (number, size_at, size) = self.tag_head()?;
-                        self.level.tags = left.saturating_sub(1);
-                        self.tag(known, number, size_at, size, on)?;
-                    }
-                },
-                Op::End => {
-                    if let Some(more) = self.level.more.checked_sub(1) {
-                        self.level.more = more;
-                        self.level.op = self.level.first;
-                        if let Some(role) = self.level.role {
-                            on(Event::new(self.level.field, role, at, 0, Value::Element));
-                        }
-                        continue;
-                    }
-                    if let Some(role) = self.level.role {
-                        on(Event::new(self.level.field, role, at, 0, Value::End));
-                    }
-                    if self.level.tag && at != self.level.limit {
-                        return Err(WalkError::TagSize { at }.into());
-                    }
-                    if !self.leave()? {
-                        return Ok(());
+                            width: at.wrapping_sub(from) as u8,
+                            at,
+                            left,
+                        };
+                        self.tell(bytes, on)?;
                     }
                 }
             }
+            Op::Skipped {
+                before,
+                role,
+                length,
+            } => {
+                let (from, n) = self.length(before, length)?;
+                self.holds(n.unwrap_or(0))?;
+                let value = n.map_or(Value::Null, Value::Skipped);
+                self.tell_prefix(field, role, from, value, on);
+                self.pass(n.unwrap_or(0))?;
+            }
+            Op::Array {
+                before,
+                role,
+                length,
+                element,
+                min,
+            } => {
+                let (from, count) = self.length(before, length)?;
+                self.elements(from, count.unwrap_or(0), min.get())?;
+                if let Some(role) = role {
+                    self.tell_array(field, role, from, count, on);
+                }
+                if let Some(more) = count.unwrap_or(0).checked_sub(1) {
+                    self.enter(Level {
+                        more,
+                        field,
+                        role,
+                        ..Level::once(element)
+                    })?;
+                }
+            }
+            Op::NullableStruct {
+                before,
+                told,
+                first,
+            } => {
+                let [marker] = *self.scalar(before)?;
+                // Null is any negative byte.
+                let is_null = marker >= 0x80;
+                match (told, is_null) {
+                    (true, true) => {
+                        let from = self.cursor.at().wrapping_sub(1);
+                        self.tell_prefix(field, Role::Other, from, Value::Null, on);
+                    }
+                    (true, false) => self.told_struct(field, first, on)?,
+                    (false, true) => {}
+                    (false, false) => self.enter(Level::once(first))?,
+                }
+            }
+            Op::Struct { first } => self.told_struct(field, first, on)?,
+            Op::Tags {
+                before,
+                first,
+                count,
+                last,
+            } => {
+                let tags = self.walker.table.tags;
+                let known = tags.iter().skip(first.into()).take(count.into());
+                if !self.walker.in_tags {
+                    self.tag_count(before)?;
+                }
+                if self.tags(field, known, on)? && last {
+                    return Ok(self.end(on)?);
+                }
+            }
+            Op::End { before } => {
+                let [] = *self.scalar(before)?;
+                return Ok(self.end(on)?);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The `N` bytes behind the `before` bytes before them, all or nothing.
+    fn scalar<const N: usize>(&mut self, before: u8) -> Result<&'a [u8; N], Halt> {
+        let ahead = self.cursor.after(before.into());
+        match ahead.and_then(Cursor::take) {
+            Some((taken, ahead)) => {
+                self.cursor = ahead;
+                Ok(taken)
+            }
+            None => Err(self.cut(before, false)),
         }
     }
 
-    /// The number of a tagged field, where its size stands, and its size: all or nothing, since
-    /// nothing would remember the first of them.
-    #[inline(always)]
-    fn tag_head(&mut self) -> Result<(u32, u32, u32), Halt> {
-        let mut ahead = self.cursor;
-        let number = ahead.uvarint().ok_or_else(|| ahead.cut())?;
-        let size_at = ahead.at();
-        let size = ahead.uvarint().ok_or_else(|| ahead.cut())?;
-        self.cursor = ahead;
-        Ok((number, size_at, size))
+    /// A length or count and where it begins; `None` for null.
+    fn length(&mut self, before: u8, length: Length) -> Result<(u32, Option<u32>), Halt> {
+        if let Some(ahead) = self.cursor.after(before.into()) {
+            let from = ahead.at();
+            if let Some((n, ahead)) = ahead.length(length) {
+                self.cursor = ahead;
+                return match u32::try_from(n) {
+                    Ok(n) => Ok((from, Some(n))),
+                    Err(_) if length.is_nullable() => Ok((from, None)),
+                    Err(_) => Err(WalkError::Null { at: from }.into()),
+                };
+            }
+        }
+        Err(self.cut(before, length.is_compact()))
     }
 
-    /// A tagged field behind its size: a known one is read by its layout, another is skipped.
-    #[inline(always)]
-    fn tag<'t>(
-        &mut self,
-        mut known: impl Iterator<Item = &'t Tag>,
-        number: u32,
-        size_at: u32,
-        size: u32,
-        on: &mut impl FnMut(Event<'_>),
-    ) -> Result<(), Halt> {
-        let at = self.cursor.at();
-        let Some(tag) = known.find(|tag| tag.number == number) else {
-            if self.walker.table.fields.is_some() {
-                self.level.holds(at, size)?;
-                let (field, value) = (self.level.op, Value::UnknownTag(number, size));
-                self.tell_prefix(field, Role::Other, size_at, value, on);
+    /// Reads how many tagged fields there are.
+    fn tag_count(&mut self, before: u8) -> Result<(), Halt> {
+        if let Some(ahead) = self.cursor.after(before.into()) {
+            let from = ahead.at();
+            if let Some((count, ahead)) = ahead.uvarint() {
+                self.cursor = ahead;
+                // Each has a tag and a size, both of a byte at least.
+                self.elements(from, count, 2)?;
+                self.level()?.tags = count;
+                return Ok(());
             }
-            return self.pass(size);
-        };
-        self.level.holds(at, size)?;
+        }
+        Err(self.cut(before, true))
+    }
+
+    /// Reads the tagged fields of `op` up to the next known one, into which it goes, or to their end:
+    /// then it is `true`.
+    fn tags<'t>(
+        &mut self,
+        op: u16,
+        known: impl Iterator<Item = &'t Tag> + Clone,
+        on: On<'_>,
+    ) -> Result<bool, Halt> {
+        self.op = op;
+        self.walker.in_tags = true;
+        while self.level()?.tags > 0 {
+            // All or nothing, since nothing would remember the number.
+            let ahead = self.cursor;
+            let (number, ahead) = ahead.uvarint().ok_or_else(|| varint_cut(ahead))?;
+            let size_at = ahead.at();
+            let (size, ahead) = ahead.uvarint().ok_or_else(|| varint_cut(ahead))?;
+            self.cursor = ahead;
+            let level = self.level()?;
+            level.tags = level.tags.saturating_sub(1);
+            if let Some(tag) = known.clone().find(|tag| tag.number == number) {
+                self.tag(tag, size_at, size, on)?;
+                return Ok(false);
+            }
+            if self.walker.table.fields.is_some() {
+                self.holds(size)?;
+                let value = Value::UnknownTag(number, size);
+                self.tell_prefix(op, Role::Other, size_at, value, on);
+            }
+            self.pass(size)?;
+        }
+        self.walker.in_tags = false;
+        self.op = op.wrapping_add(1);
+        Ok(true)
+    }
+
+    /// Goes into a tagged field behind its size.
+    fn tag(&mut self, tag: &Tag, size_at: u32, size: u32, on: On<'_>) -> Result<(), WalkError> {
+        self.holds(size)?;
         let value = Value::TagSize(size);
         self.tell_prefix(tag.first, Role::TagSize, size_at, value, on);
-        let limit = at.saturating_add(size);
         self.enter(Level {
             tag: true,
-            ..Level::once(tag.first, limit)
+            ..Level::once(tag.first)
         })?;
-        self.cursor = Cursor::new(self.input, self.start, at, limit);
+        let at = self.cursor.at();
+        let limit = at.saturating_add(size);
+        let depth = usize::from(self.walker.depth);
+        let outer_limit = self.walker.outer_limits.get_mut(depth);
+        *outer_limit.ok_or(WalkError::Table)? = std::mem::replace(&mut self.walker.limit, limit);
+        self.walker.in_tags = false;
+        self.cursor = self.cursor_at(at, limit);
         Ok(())
     }
 
     /// A struct that is told of: of its begin here, of its end when it comes.
-    #[inline(always)]
-    fn told_struct(
-        &mut self,
-        field: u16,
-        first: u16,
-        on: &mut impl FnMut(Event<'_>),
-    ) -> Result<(), WalkError> {
+    fn told_struct(&mut self, field: u16, first: u16, on: On<'_>) -> Result<(), WalkError> {
         let at = self.cursor.at();
         on(Event::new(field, Role::Other, at, 0, Value::Struct));
         self.enter(Level {
             field,
             role: Some(Role::Other),
-            ..Level::once(first, self.level.limit)
+            ..Level::once(first)
         })
     }
 
-    #[inline(always)]
-    fn uvarint(&mut self) -> Result<u32, Halt> {
-        self.cursor.uvarint().ok_or_else(|| self.cursor.cut())
-    }
-
-    /// A length or count; `None` for null.
-    #[inline(always)]
-    fn length(&mut self, length: Length, nullable: bool) -> Result<Option<u32>, Halt> {
-        let at = self.cursor.at();
-        let n = self.cursor.length(length);
-        let n = u32::try_from(n.ok_or_else(|| self.cursor.cut())?).ok();
-        if n.is_none() && !nullable {
-            return Err(WalkError::Null { at }.into());
+    /// Tells of an array whose count stands from `from` to here, and where its first element begins.
+    fn tell_array(&self, field: u16, role: Role, from: u32, count: Option<u32>, on: On<'_>) {
+        let value = count.map_or(Value::Null, Value::Count);
+        self.tell_prefix(field, role, from, value, on);
+        if let Some(count) = count {
+            let value = match count {
+                0 => Value::End,
+                _ => Value::Element,
+            };
+            on(Event::new(field, role, self.cursor.at(), 0, value));
         }
-        Ok(n)
     }
 
-    /// The bytes of `count` elements of `size` each; fails unless they fit. The count is at `at`.
-    #[inline(always)]
+    /// Fails unless `count` elements of `size` bytes each fit, which take the bytes that it returns.
+    /// The count is at `at`.
     fn elements(&self, at: u32, count: u32, size: u16) -> Result<u32, WalkError> {
-        let room = self.level.limit.saturating_sub(self.cursor.at());
+        let room = self.walker.limit.saturating_sub(self.cursor.at());
         let bytes = u64::from(count).saturating_mul(size.into());
         match u32::try_from(bytes) {
             Ok(bytes) if bytes <= room => Ok(bytes),
@@ -318,49 +409,104 @@ impl<'w, 'a> Reading<'w, 'a> {
         }
     }
 
-    /// Reads `inner` next, then what comes next here.
-    #[inline(always)]
-    fn enter(&mut self, inner: Level) -> Result<(), WalkError> {
-        let slot = self.walker.outer.get_mut(usize::from(self.walker.depth));
-        *slot.ok_or(WalkError::Table)? = std::mem::replace(&mut self.level, inner);
-        self.walker.depth = self.walker.depth.saturating_add(1);
+    /// Fails unless `n` bytes can still come before the limit.
+    fn holds(&self, n: u32) -> Result<(), WalkError> {
+        let at = self.cursor.at();
+        if n > self.walker.limit.saturating_sub(at) {
+            return Err(WalkError::Short { at });
+        }
         Ok(())
     }
 
-    /// Goes back to the level around; `false` where there is none.
-    #[inline(always)]
-    fn leave(&mut self) -> Result<bool, WalkError> {
-        let Some(depth) = self.walker.depth.checked_sub(1) else {
+    /// The innermost level.
+    fn level(&mut self) -> Result<&mut Level, WalkError> {
+        let depth = usize::from(self.walker.depth);
+        self.walker.levels.get_mut(depth).ok_or(WalkError::Table)
+    }
+
+    /// Reads `inner` next, then what comes next here.
+    fn enter(&mut self, inner: Level) -> Result<(), WalkError> {
+        self.level()?.op = self.op;
+        self.op = inner.first;
+        self.walker.depth = self.walker.depth.saturating_add(1);
+        *self.level()? = inner;
+        Ok(())
+    }
+
+    /// A struct ends: goes on to the next element, or to what is around. `true` where that is all.
+    fn end(&mut self, on: On<'_>) -> Result<bool, WalkError> {
+        let at = self.cursor.at();
+        let level = self.level()?;
+        let Level {
+            field, role, tag, ..
+        } = *level;
+        if let Some(more) = level.more.checked_sub(1) {
+            level.more = more;
+            self.op = level.first;
+            if let Some(role) = role {
+                on(Event::new(field, role, at, 0, Value::Element));
+            }
             return Ok(false);
+        }
+        if let Some(role) = role {
+            on(Event::new(field, role, at, 0, Value::End));
+        }
+        if tag {
+            self.leave_tag(at)?;
+        }
+        let Some(depth) = self.walker.depth.checked_sub(1) else {
+            return Ok(true);
         };
         self.walker.depth = depth;
-        let outer = self.walker.outer.get(usize::from(depth));
-        let inner = std::mem::replace(&mut self.level, *outer.ok_or(WalkError::Table)?);
-        if inner.tag {
-            let at = self.cursor.at();
-            self.cursor = Cursor::new(self.input, self.start, at, self.level.limit);
+        self.op = self.level()?.op;
+        Ok(false)
+    }
+
+    /// The content of a tagged field has ended at `at`: goes on to the next one.
+    fn leave_tag(&mut self, at: u32) -> Result<(), WalkError> {
+        if at != self.walker.limit {
+            return Err(WalkError::TagSize { at });
         }
-        Ok(true)
+        let depth = usize::from(self.walker.depth);
+        let outer_limit = self.walker.outer_limits.get(depth);
+        self.walker.limit = *outer_limit.ok_or(WalkError::Table)?;
+        self.walker.in_tags = true;
+        self.cursor = self.cursor_at(at, self.walker.limit);
+        Ok(())
+    }
+
+    /// The cursor at offset `at` of the walk, blind from offset `limit` on.
+    fn cursor_at(&self, at: u32, limit: u32) -> Cursor<'a> {
+        let from = at.saturating_sub(self.start) as usize;
+        Cursor::new(self.input.get(from..).unwrap_or_default(), at, limit)
     }
 
     /// Goes `n` bytes forward, past what is at hand if need be.
-    #[inline(always)]
     fn pass(&mut self, n: u32) -> Result<(), Halt> {
-        let at = self.cursor.at();
+        self.holds(n)?;
         let passed = self.cursor.take_up_to(n).len() as u32;
         if passed == n {
             return Ok(());
         }
-        self.level.holds(at, n)?;
         self.walker.region = Region::Skip(n.saturating_sub(passed));
         Err(Halt::Cut)
     }
 
+    /// What the op, which has `before` bytes before it, begins with is not at hand whole. Those bytes
+    /// are passed on their own, so that nobody need show them, and the op is read again.
+    fn cut(&mut self, before: u8, is_varint: bool) -> Halt {
+        self.op = self.op.wrapping_sub(1);
+        self.walker.passed = true;
+        match self.pass(before.into()) {
+            Ok(()) if is_varint => varint_cut(self.cursor),
+            Ok(()) => Halt::Cut,
+            Err(halt) => halt,
+        }
+    }
+
     /// Tells what is at hand of `bytes`.
-    #[inline(always)]
-    fn tell(&mut self, bytes: Bytes, on: &mut impl FnMut(Event<'_>)) -> Result<(), Halt> {
-        let at = self.cursor.at();
-        self.level.holds(at, bytes.left)?;
+    fn tell(&mut self, bytes: Bytes, on: On<'_>) -> Result<(), Halt> {
+        self.holds(bytes.left)?;
         let piece = self.cursor.take_up_to(bytes.left);
         let left = bytes.left.saturating_sub(piece.len() as u32);
         if !piece.is_empty() || left == 0 {
@@ -377,17 +523,23 @@ impl<'w, 'a> Reading<'w, 'a> {
         Err(Halt::Cut)
     }
 
+    /// Tells of the value of `width` bytes before here.
+    fn tell_scalar(&self, field: u16, role: Role, width: u32, value: Value<'_>, on: On<'_>) {
+        let at = self.cursor.at().wrapping_sub(width);
+        on(Event::new(field, role, at, width, value));
+    }
+
     /// Tells what the length, count or size says that stands from `from` to here.
-    #[inline(always)]
-    fn tell_prefix(
-        &self,
-        field: u16,
-        role: Role,
-        from: u32,
-        value: Value<'_>,
-        on: &mut impl FnMut(Event<'_>),
-    ) {
+    fn tell_prefix(&self, field: u16, role: Role, from: u32, value: Value<'_>, on: On<'_>) {
         let at = self.cursor.at();
         on(Event::new(field, role, at, at.wrapping_sub(from), value));
     }
+}
+
+/// Why there is no varint at `cursor`.
+fn varint_cut(cursor: Cursor<'_>) -> Halt {
+    if cursor.len() < MAX_VARINT {
+        return Halt::Cut;
+    }
+    WalkError::Varint { at: cursor.at() }.into()
 }

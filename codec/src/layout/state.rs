@@ -1,26 +1,24 @@
 //! What a walk remembers from one input to the next: where it stands in the layout, and what is left
 //! of a field that an input was too short for.
 
-use super::{Role, WalkError};
+use super::Role;
 
 /// A struct being read, an element of an array, or the content of a tagged field.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Level {
-    /// The next op.
+    /// The next op, while something inside is read.
     pub(super) op: u16,
     /// The first op, at which the next element begins.
     pub(super) first: u16,
-    /// How many more elements follow this one.
-    pub(super) more: u32,
-    /// Tagged fields still to be read and one more; 0 while their number is not known.
-    pub(super) tags: u32,
-    /// Where the message ends, or the innermost tagged field.
-    pub(super) limit: u32,
     /// The op and the role of the array or struct, where it is told of.
     pub(super) field: u16,
     pub(super) role: Option<Role>,
     /// Whether it is the content of a tagged field, and so must end at its limit.
     pub(super) tag: bool,
+    /// How many more elements follow this one.
+    pub(super) more: u32,
+    /// Tagged fields still to be read.
+    pub(super) tags: u32,
 }
 
 /// What is left of a field that the input was too short for.
@@ -51,32 +49,20 @@ pub(super) struct Bytes {
 }
 
 impl Level {
+    /// None that is in use.
+    pub(super) const UNUSED: Self = Self::once(0);
+
     /// A struct that is read once.
     #[inline(always)]
-    pub(super) fn once(first: u16, limit: u32) -> Self {
+    pub(super) const fn once(first: u16) -> Self {
         Self {
             op: first,
             first,
-            more: 0,
-            tags: 0,
-            limit,
             field: 0,
             role: None,
             tag: false,
+            more: 0,
+            tags: 0,
         }
-    }
-
-    #[inline(always)]
-    pub(super) fn next_op(&mut self) {
-        self.op = self.op.wrapping_add(1);
-    }
-
-    /// Fails unless `n` bytes from `at` on are within the limit.
-    #[inline(always)]
-    pub(super) fn holds(&self, at: u32, n: u32) -> Result<(), WalkError> {
-        if n > self.limit.saturating_sub(at) {
-            return Err(WalkError::Short { at });
-        }
-        Ok(())
     }
 }

@@ -1,9 +1,10 @@
 //! The layout table: which fields follow which, for each API, direction and version.
 //!
 //! It is specialised per version, so that whoever reads it knows nothing of versions: each struct is
-//! a run of ops that ends with [`Op::End`], and ops name other structs by the index of their first.
+//! a run of ops up to one that ends it, and ops name other structs by the index of their first.
 //! Equal runs are stored once. What nobody asks for is folded away: fields of fixed size without a
-//! role become one skip, tagged fields without a role inside are left out and pass as unknown ones.
+//! role become bytes before the next op, tagged fields without a role inside are left out and pass
+//! as unknown ones.
 //!
 //! A table is plain static data, so there can be several for the one walker. Facts that it keeps:
 //! structs do not contain themselves, and an element of an array takes at least one byte.
@@ -58,93 +59,148 @@ pub(crate) struct Tag {
     pub(crate) first: u16,
 }
 
-/// One step of a layout.
-#[allow(
-    dead_code,
-    reason = "the table with every field, which is to follow, uses all of them"
-)]
+/// One step of a layout: `before` bytes of fields of fixed size that nobody asks for, then one thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Op {
-    /// So many bytes of fields of fixed size without a role.
-    Skip(u16),
-    /// An integer or bool with a role.
-    Int(Role, Int),
+    /// A bool or integer of one byte with a role.
+    Int8 { before: u8, role: Role },
+    /// An integer of two bytes with a role. All are big-endian.
+    Int16 { before: u8, role: Role },
+    /// An integer of two bytes without a sign with a role.
+    Uint16 { before: u8, role: Role },
+    /// An integer of four bytes with a role.
+    Int32 { before: u8, role: Role },
+    /// An integer of eight bytes, or the bits of a float64, with a role.
+    Int64 { before: u8, role: Role },
     /// A uuid with a role.
-    Uuid(Role),
-    /// A string or bytes, given in pieces where it has a role.
-    Bytes {
-        role: Option<Role>,
+    Uuid { before: u8, role: Role },
+    /// A string, bytes, or an array of elements of fixed size that nobody asks for: as many times
+    /// `size` bytes as its length says.
+    Unread {
+        before: u8,
         length: Length,
-        nullable: bool,
+        size: u16,
+    },
+    /// A string or bytes with a role, given in pieces.
+    Bytes {
+        before: u8,
+        role: Role,
+        length: Length,
     },
     /// Bytes that are told of and skipped (records).
     Skipped {
+        before: u8,
         role: Role,
         length: Length,
-        nullable: bool,
-    },
-    /// An array of elements of `size` bytes in which nothing has a role.
-    FixedArray {
-        length: Length,
-        nullable: bool,
-        size: u16,
     },
     /// An array. With a role its count, its elements' starts and its end are told.
     Array {
+        before: u8,
         role: Option<Role>,
         length: Length,
-        nullable: bool,
         /// First op of an element.
         element: u16,
         /// Least bytes that an element takes.
         min: NonZeroU16,
     },
     /// A struct that may be null: one byte, negative where it is, before its first op at `first`.
-    NullableStruct { told: bool, first: u16 },
+    NullableStruct { before: u8, told: bool, first: u16 },
     /// A struct that is told of; another's ops stand in the struct around it.
     Struct { first: u16 },
     /// The tagged fields of a struct or header: `count` known ones, from `first` on in the table's tags.
-    Tags { first: u16, count: u8 },
+    Tags {
+        before: u8,
+        first: u16,
+        count: u8,
+        /// The struct ends behind them, as all do but those that stand in the one around.
+        last: bool,
+    },
     /// The struct ends.
-    End,
+    End { before: u8 },
 }
 
-/// An integer of the protocol, big-endian; a bool is an [`Int::Int8`], a float64 an
-/// [`Int::Int64`] of its bits.
-#[allow(
-    dead_code,
-    reason = "the table with every field, which is to follow, uses all of them"
-)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Int {
-    Int8,
-    Int16,
-    Uint16,
-    Int32,
-    Int64,
-}
-
-impl Int {
-    /// Bytes that it takes.
-    pub(crate) const fn width(self) -> u32 {
+impl Op {
+    /// The same with as many bytes before it.
+    pub(crate) const fn after(self, before: u8) -> Self {
         match self {
-            Self::Int8 => 1,
-            Self::Int16 | Self::Uint16 => 2,
-            Self::Int32 => 4,
-            Self::Int64 => 8,
+            Self::Int8 { role, .. } => Self::Int8 { before, role },
+            Self::Int16 { role, .. } => Self::Int16 { before, role },
+            Self::Uint16 { role, .. } => Self::Uint16 { before, role },
+            Self::Int32 { role, .. } => Self::Int32 { before, role },
+            Self::Int64 { role, .. } => Self::Int64 { before, role },
+            Self::Uuid { role, .. } => Self::Uuid { before, role },
+            Self::Bytes { role, length, .. } => Self::Bytes {
+                before,
+                role,
+                length,
+            },
+            Self::Skipped { role, length, .. } => Self::Skipped {
+                before,
+                role,
+                length,
+            },
+            Self::Unread { length, size, .. } => Self::Unread {
+                before,
+                length,
+                size,
+            },
+            Self::Array {
+                role,
+                length,
+                element,
+                min,
+                ..
+            } => Self::Array {
+                before,
+                role,
+                length,
+                element,
+                min,
+            },
+            Self::NullableStruct { told, first, .. } => Self::NullableStruct {
+                before,
+                told,
+                first,
+            },
+            Self::Struct { .. } => self,
+            Self::Tags {
+                first, count, last, ..
+            } => Self::Tags {
+                before,
+                first,
+                count,
+                last,
+            },
+            Self::End { .. } => Self::End { before },
         }
     }
 }
 
-/// How a length or count stands on the wire. A negative one means null.
+/// How a length or count stands on the wire, and whether it may be negative, which means null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
 pub(crate) enum Length {
-    /// Strings before KIP-482.
-    Int16,
-    /// Bytes and arrays before KIP-482.
-    Int32,
     /// An unsigned varint of the length and one more, 0 for null (KIP-482).
     Compact,
+    NullableCompact,
+    /// Strings before KIP-482.
+    Int16,
+    NullableInt16,
+    /// Bytes and arrays before KIP-482.
+    Int32,
+    NullableInt32,
+}
+
+impl Length {
+    #[inline(always)]
+    pub(crate) const fn is_nullable(self) -> bool {
+        self as u8 & 1 != 0
+    }
+
+    #[inline(always)]
+    pub(crate) const fn is_compact(self) -> bool {
+        (self as u8) < Self::Int16 as u8
+    }
 }
 
 /// Where a walk begins: what follows a request's client id or a response's correlation id, the

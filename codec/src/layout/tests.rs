@@ -10,11 +10,12 @@
 mod tables;
 mod written;
 
-use super::table::{Int, Length, Op, Table, Tag};
+use super::table::{Length, Op, Table, Tag};
 use super::{Event, Progress, Role, Root, Value, WalkError, Walker};
-use std::num::NonZeroU16;
-
-const ONE: NonZeroU16 = NonZeroU16::MIN;
+use crate::generated::short::{
+    END, after, array, bytes, fixed_array, int8, int16, int32, int64, last_tags, nullable_struct,
+    tag, tags, told_array, told_nullable_struct, told_struct, uint16, unread, uuid,
+};
 
 /// A message that begins with the first of `ops`.
 fn root(ops: &[Op], tags: &[Tag]) -> Root {
@@ -61,23 +62,15 @@ fn fails(root: Root, bytes: &[u8], len: u32) -> WalkError {
     Walker::new(root, len).feed(bytes, &mut |_| {}).unwrap_err()
 }
 
-fn bytes(role: Option<Role>, length: Length, nullable: bool) -> Op {
-    Op::Bytes {
-        role,
-        length,
-        nullable,
-    }
-}
-
 #[test]
 fn integers_of_every_size_keep_their_sign() {
-    let ints = [Int::Int8, Int::Int16, Int::Int32, Int::Int64];
-    let mut ops = ints.map(|int| Op::Int(Role::Port, int)).to_vec();
-    ops.push(Op::End);
+    let ops = [int8, int16, int32, int64, uint16].map(|int| int(Role::Port));
+    let ops = [ops.as_slice(), &[END]].concat();
     let mut body = vec![0xfe];
     body.extend((-3_i16).to_be_bytes());
     body.extend((-4_i32).to_be_bytes());
     body.extend(i64::MIN.to_be_bytes());
+    body.extend([0xff, 0xfe]);
     assert_eq!(
         events(root(&ops, &[]), &body),
         [
@@ -85,13 +78,14 @@ fn integers_of_every_size_keep_their_sign() {
             "Port 1 2 Int(-3)",
             "Port 3 4 Int(-4)",
             "Port 7 8 Int(-9223372036854775808)",
+            "Port 15 2 Int(65534)",
         ]
     );
 }
 
 #[test]
 fn a_uuid_is_one_piece_wherever_it_is_cut() {
-    let root = root(&[Op::Uuid(Role::TopicId), Op::End], &[]);
+    let root = root(&[uuid(Role::TopicId), END], &[]);
     let body: Vec<u8> = (0..16).collect();
     for cut in 0..=16 {
         let mut told = Vec::new();
@@ -111,7 +105,7 @@ fn a_uuid_is_one_piece_wherever_it_is_cut() {
 
 #[test]
 fn the_pieces_of_a_string_share_their_offset_and_count_down() {
-    let ops = [bytes(Some(Role::Host), Length::Compact, false), Op::End];
+    let ops = [bytes(Role::Host, Length::Compact), END];
     let mut walker = Walker::new(root(&ops, &[]), 6);
     let mut told = Vec::new();
     for part in [[6, b'h'].as_slice(), b"os", b"", b"ts"] {
@@ -127,14 +121,14 @@ fn the_pieces_of_a_string_share_their_offset_and_count_down() {
 
 #[test]
 fn null_and_empty_differ() {
-    let host = |length, nullable| bytes(Some(Role::Host), length, nullable);
+    let host = |length| bytes(Role::Host, length);
     let ops = [
-        host(Length::Int16, true),
-        host(Length::Int16, true),
-        host(Length::Int32, true),
-        host(Length::Compact, true),
-        host(Length::Compact, true),
-        Op::End,
+        host(Length::NullableInt16),
+        host(Length::NullableInt16),
+        host(Length::NullableInt32),
+        host(Length::NullableCompact),
+        host(Length::NullableCompact),
+        END,
     ];
     // Any negative length is null, as in Kafka's own reader.
     let body = [0, 0, 0x80, 0, 0xff, 0xff, 0xff, 0xfe, 0, 1];
@@ -152,22 +146,16 @@ fn null_and_empty_differ() {
 
 #[test]
 fn an_array_with_a_role_tells_count_elements_and_end() {
-    let array = |length| Op::Array {
-        role: Some(Role::VersionRows),
-        length,
-        nullable: true,
-        element: 5,
-        min: ONE,
-    };
+    let array = |length| told_array(Role::VersionRows, length, 5, 1);
     let ops = [
-        array(Length::Int32),
-        array(Length::Compact),
-        array(Length::Compact),
-        array(Length::Int32),
-        Op::End,
+        array(Length::NullableInt32),
+        array(Length::NullableCompact),
+        array(Length::NullableCompact),
+        array(Length::NullableInt32),
+        END,
         // An element.
-        Op::Int(Role::RowKey, Int::Int8),
-        Op::End,
+        int8(Role::RowKey),
+        END,
     ];
     let body = [0, 0, 0, 2, 7, 8, 0, 1, 0xff, 0xff, 0xff, 0xff];
     assert_eq!(
@@ -190,14 +178,17 @@ fn an_array_with_a_role_tells_count_elements_and_end() {
 #[test]
 fn a_null_struct_is_one_negative_byte() {
     for told in [false, true] {
+        let may_be_null = match told {
+            false => nullable_struct(3),
+            true => told_nullable_struct(3),
+        };
         let ops = [
-            Op::NullableStruct { told, first: 3 },
-            Op::NullableStruct { told, first: 3 },
-            Op::End,
+            may_be_null,
+            may_be_null,
+            END,
             // The struct.
-            Op::Int(Role::NodeId, Int::Int16),
-            Op::Tags { first: 0, count: 0 },
-            Op::End,
+            int16(Role::NodeId),
+            last_tags(0, 0),
         ];
         let events = events(root(&ops, &[]), &[0x80, 1, 0, 5, 0]);
         match told {
@@ -218,20 +209,20 @@ fn a_null_struct_is_one_negative_byte() {
 #[test]
 fn a_struct_tells_its_begin_and_its_end() {
     let ops = [
-        Op::Struct { first: 3 },
-        Op::Int(Role::Port, Int::Uint16),
-        Op::End,
+        told_struct(3),
+        int16(Role::Port),
+        END,
         // The struct.
-        Op::Int(Role::NodeId, Int::Int16),
-        Op::End,
+        int16(Role::NodeId),
+        END,
     ];
     assert_eq!(
-        events(root(&ops, &[]), &[0, 5, 0xff, 0xfe]),
+        events(root(&ops, &[]), &[0, 5, 0, 6]),
         [
             "Other 0 0 Struct",
             "NodeId 0 2 Int(5)",
             "Other 2 0 End",
-            "Port 2 2 Int(65534)"
+            "Port 2 2 Int(6)"
         ]
     );
 }
@@ -239,29 +230,18 @@ fn a_struct_tells_its_begin_and_its_end() {
 #[test]
 fn known_tagged_fields_nest_and_each_ends_at_its_own_size() {
     let ops = [
-        Op::Tags { first: 0, count: 1 },
-        Op::End,
+        tags(0, 1),
+        END,
         // The content of tag 300: a struct of an integer and a tagged field of its own.
-        Op::Struct { first: 4 },
-        Op::End,
-        Op::Int(Role::NodeId, Int::Int8),
-        Op::Tags { first: 1, count: 1 },
-        Op::End,
+        told_struct(4),
+        END,
+        int8(Role::NodeId),
+        last_tags(1, 1),
         // The content of tag 0 in there.
-        bytes(Some(Role::Host), Length::Compact, false),
-        Op::End,
+        bytes(Role::Host, Length::Compact),
+        END,
     ];
-    let tags = [
-        Tag {
-            number: 300,
-            first: 2,
-        },
-        Tag {
-            number: 0,
-            first: 7,
-        },
-    ];
-    let root = root(&ops, &tags);
+    let root = root(&ops, &[tag(300, 2), tag(0, 6)]);
     let body = [2, 0, 1, 9, 0xac, 2, 6, 5, 1, 0, 2, 2, b'h'];
     assert_eq!(
         events(root, &body),
@@ -281,44 +261,99 @@ fn known_tagged_fields_nest_and_each_ends_at_its_own_size() {
 
 #[test]
 fn elements_without_bytes_cannot_make_it_spin() {
-    let ops = [
-        Op::FixedArray {
-            length: Length::Int32,
-            nullable: false,
-            size: 0,
-        },
-        Op::End,
-    ];
+    let ops = [fixed_array(Length::Int32, 0), END];
     assert_eq!(events(root(&ops, &[]), &[0x7f, 0xff, 0xff, 0xff]), [""; 0]);
 }
 
 #[test]
 fn a_count_times_its_size_does_not_wrap() {
-    let ops = [
-        Op::FixedArray {
-            length: Length::Int32,
-            nullable: false,
-            size: 0x8000,
-        },
-        Op::End,
-    ];
-    let root = root(&ops, &[]);
     // 0x20000 elements of 0x8000 bytes are 0 in 32 bits.
-    let error = fails(root, &[0, 2, 0, 0], 4);
-    assert_eq!(
-        error,
-        WalkError::Count {
-            at: 0,
-            count: 0x20000
-        }
-    );
+    let count = 0x20000;
+    for array in [
+        fixed_array(Length::Int32, 0x8000),
+        array(Length::Int32, 0, 0x8000),
+    ] {
+        let error = fails(root(&[array, END], &[]), &[0, 2, 0, 0], 4);
+        assert_eq!(error, WalkError::Count { at: 0, count });
+    }
 }
 
 #[test]
 fn a_table_that_nests_too_deep_or_points_nowhere_is_an_error() {
-    let endless = root(&[Op::Struct { first: 0 }, Op::End], &[]);
-    assert_eq!(fails(endless, &[0; 64], 64), WalkError::Table);
-    assert_eq!(fails(root(&[Op::Skip(1)], &[]), &[0], 1), WalkError::Table);
+    let endless = [
+        told_struct(0),
+        nullable_struct(0),
+        array(Length::Compact, 0, 1),
+        told_array(Role::VersionRows, Length::Compact, 0, 1),
+    ];
+    for op in endless {
+        assert_eq!(fails(root(&[op, END], &[]), &[2; 64], 64), WalkError::Table);
+    }
+    let nowhere = root(&[int8(Role::Port)], &[]);
+    assert_eq!(fails(nowhere, &[0], 1), WalkError::Table);
+}
+
+/// Three elements with bytes of no interest before each op, and what is plain and what is not side by
+/// side.
+#[test]
+fn bytes_before_an_op_are_skipped_wherever_they_are_cut() {
+    let ops = [
+        array(Length::Compact, 2, 20),
+        after(2, END),
+        // An element.
+        after(3, int16(Role::ErrorCode)),
+        after(2, int64(Role::NodeId)),
+        after(1, bytes(Role::Host, Length::NullableCompact)),
+        after(1, unread(Length::NullableInt16)),
+        after(2, tags(0, 0)),
+        after(1, last_tags(0, 0)),
+    ];
+    let root = root(&ops, &[]);
+    let mut body = vec![4];
+    let mut expected = Vec::new();
+    for host in [b"h".as_slice(), b"", b"host"] {
+        let start = body.len();
+        expected.push(format!("ErrorCode {} 2 Int(1539)", start + 3));
+        expected.push(format!("NodeId {} 8 Int(9)", start + 7));
+        body.extend([9, 9, 9, 6, 3, 9, 9, 0, 0, 0, 0, 0, 0, 0, 9, 9]);
+        body.push(host.len() as u8 + 1);
+        let value = Value::Piece(host, 0);
+        expected.push(format!("Host {} 1 {value:?}", body.len()));
+        body.extend(host);
+        body.extend([9, 0xff, 0xff, 9, 9, 0, 9, 1, 5, 2, 8, 8]);
+    }
+    body.extend([9, 9]);
+    assert_eq!(events(root, &body), expected);
+    for cut in 0..body.len() {
+        let walker = &mut Walker::new(root, body.len() as u32);
+        let (used, progress) = walker.feed(&body[..cut], &mut |_| {}).unwrap();
+        assert_eq!(used, cut);
+        assert_ne!(progress, Progress::Done);
+        let (used, progress) = walker.feed(&body[cut..], &mut |_| {}).unwrap();
+        assert_eq!((cut + used, progress), (body.len(), Progress::Done));
+        // A message that ends there is too short.
+        let error = Walker::new(root, cut as u32).feed(&body[..cut], &mut |_| {});
+        assert!(error.is_err(), "{cut}");
+    }
+}
+
+#[test]
+fn bytes_before_an_op_need_not_be_shown() {
+    let ops = [after(9, int8(Role::Port)), after(7, last_tags(0, 0))];
+    let mut walker = Walker::new(root(&ops, &[]), 18);
+    let mut on = |_: Event<'_>| {};
+    assert_eq!(
+        walker.feed(&[0; 2], &mut on),
+        Ok((2, Progress::Skippable(7)))
+    );
+    assert_eq!(walker.skip(7), Ok(()));
+    assert_eq!(
+        walker.feed(&[0; 3], &mut on),
+        Ok((3, Progress::Skippable(5)))
+    );
+    assert_eq!(walker.skip(5), Ok(()));
+    assert_eq!(walker.feed(&[], &mut on), Ok((0, Progress::NeedBytes)));
+    assert_eq!(walker.feed(&[0; 3], &mut on), Ok((1, Progress::Done)));
 }
 
 #[test]

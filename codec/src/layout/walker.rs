@@ -4,10 +4,11 @@
 //! it is held against what is left of the frame. And input may end inside a scalar: its first bytes
 //! are kept until the rest comes, since whoever feeds has let go of them.
 
-use super::reading::Reading;
+use super::reading::{End, Reading};
 use super::state::{Level, Region};
 use super::table::{Root, Table};
 use super::{Event, Progress, WalkError};
+use std::ops::ControlFlow;
 
 /// How many structs, arrays and tagged fields may stand inside each other, the message included.
 pub(super) const MAX_DEPTH: usize = 9;
@@ -19,11 +20,20 @@ const MAX_SCALAR: usize = 16;
 #[derive(Clone, Debug)]
 pub struct Walker {
     pub(super) table: &'static Table,
-    /// What is being read.
-    pub(super) level: Level,
-    /// What that stands in, the message first; `depth` of them are in use.
-    pub(super) outer: [Level; MAX_DEPTH - 1],
+    /// What is being read, in what it stands, the message first.
+    pub(super) levels: [Level; MAX_DEPTH],
+    /// For each level that is a tagged field's content, the limit of what is around.
+    pub(super) outer_limits: [u32; MAX_DEPTH],
+    /// The innermost level.
     pub(super) depth: u8,
+    /// Whether it stopped before, and so may be amid something.
+    pub(super) stopped: bool,
+    /// Whether the bytes before the next op have been passed, and it alone is to be read.
+    pub(super) passed: bool,
+    /// Whether the next op is tagged fields of which some have been read.
+    pub(super) in_tags: bool,
+    /// Where the message ends, or the innermost tagged field.
+    pub(super) limit: u32,
     /// Offset of the next byte to read, kept ones included.
     pub(super) at: u32,
     pub(super) region: Region,
@@ -34,13 +44,20 @@ pub struct Walker {
 
 impl Walker {
     /// Starts at `root`, with `len` bytes of the frame left.
+    #[inline]
     pub fn new(root: Root, len: u32) -> Self {
-        let level = Level::once(root.first, len);
+        let mut levels = [Level::UNUSED; MAX_DEPTH];
+        let [message, ..] = &mut levels;
+        *message = Level::once(root.first);
         Self {
             table: root.table,
-            level,
-            outer: [level; MAX_DEPTH - 1],
+            levels,
+            outer_limits: [0; MAX_DEPTH],
             depth: 0,
+            stopped: false,
+            passed: false,
+            in_tags: false,
+            limit: len,
             at: 0,
             region: Region::None,
             kept: [0; MAX_SCALAR - 1],
@@ -53,46 +70,67 @@ impl Walker {
     ///
     /// # Errors
     /// Where the bytes do not fit the layout.
+    // (not inlined, lest the compiler take the walker apart into more values than there are registers)
+    #[inline(never)]
     pub fn feed(
         &mut self,
         bytes: &[u8],
         on: &mut impl FnMut(Event<'_>),
     ) -> Result<(usize, Progress), WalkError> {
         let mut consumed = 0;
-        if self.kept_len > 0 {
-            // Room for the rest of the cut scalar, however much of it is there.
-            let mut joined = [0; 2 * MAX_SCALAR];
-            let kept_len = usize::from(self.kept_len);
-            let kept = self.kept.iter().take(kept_len);
-            for (to, from) in joined.iter_mut().zip(kept.chain(bytes)) {
-                *to = *from;
+        let was_stopped = std::mem::replace(&mut self.stopped, true);
+        if was_stopped {
+            match self.resume(bytes, on)? {
+                ControlFlow::Continue(used) => consumed = used,
+                ControlFlow::Break(end) => return Ok(end),
             }
-            let filled = kept_len.saturating_add(bytes.len()).min(joined.len());
-            let joined = joined.get(..filled).unwrap_or_default();
-            let used = Reading::read(self, joined, on)?;
-            if used == 0 {
-                self.keep(joined);
-                return Ok((bytes.len(), Progress::NeedBytes));
-            }
-            self.kept_len = 0;
-            consumed = used.saturating_sub(kept_len);
         }
+        let rest = bytes.get(consumed..).unwrap_or_default();
+        match Reading::read(self, rest, !was_stopped, on)? {
+            End::Done(used) => Ok((consumed.saturating_add(used), Progress::Done)),
+            End::Cut(used) => {
+                self.keep(rest.get(used..).unwrap_or_default());
+                Ok((bytes.len(), self.progress()))
+            }
+        }
+    }
 
-        if !self.is_done() {
-            let rest = bytes.get(consumed..).unwrap_or_default();
-            let used = Reading::read(self, rest, on)?;
-            consumed = consumed.saturating_add(used);
+    /// Goes on with the bytes kept, if there are any. Returns how many of `bytes` it used for them.
+    #[cold]
+    fn resume(
+        &mut self,
+        bytes: &[u8],
+        on: &mut dyn FnMut(Event<'_>),
+    ) -> Result<ControlFlow<(usize, Progress), usize>, WalkError> {
+        if self.kept_len == 0 {
+            return Ok(match self.region {
+                Region::Done => ControlFlow::Break((0, Progress::Done)),
+                _ => ControlFlow::Continue(0),
+            });
         }
-        if !self.is_done() {
-            self.keep(bytes.get(consumed..).unwrap_or_default());
-            consumed = bytes.len();
+        // Room for the rest of the cut scalar, however much of it is there.
+        let mut joined = [0; 2 * MAX_SCALAR];
+        let kept_len = usize::from(self.kept_len);
+        let kept = self.kept.iter().take(kept_len);
+        for (to, from) in joined.iter_mut().zip(kept.chain(bytes)) {
+            *to = *from;
         }
-        let progress = match self.region {
-            Region::Done => Progress::Done,
-            Region::Skip(left) => Progress::Skippable(left),
-            Region::None | Region::Bytes(_) => Progress::NeedBytes,
+        let filled = kept_len.saturating_add(bytes.len()).min(joined.len());
+        let joined = joined.get(..filled).unwrap_or_default();
+        let (end, used) = match Reading::read_slowly(self, joined, on)? {
+            End::Done(used) => (Some(Progress::Done), used),
+            End::Cut(used) => (None, used),
         };
-        Ok((consumed, progress))
+        if used == 0 {
+            self.keep(joined);
+            return Ok(ControlFlow::Break((bytes.len(), Progress::NeedBytes)));
+        }
+        self.kept_len = 0;
+        let used = used.saturating_sub(kept_len);
+        Ok(match end {
+            Some(done) => ControlFlow::Break((used, done)),
+            None => ControlFlow::Continue(used),
+        })
     }
 
     /// Goes `n` bytes forward, at most what `Skippable` said. [`Walker::feed`] tells what comes next,
@@ -115,8 +153,13 @@ impl Walker {
         Ok(())
     }
 
-    fn is_done(&self) -> bool {
-        matches!(self.region, Region::Done)
+    /// Why it stopped.
+    fn progress(&self) -> Progress {
+        match self.region {
+            Region::Done => Progress::Done,
+            Region::Skip(left) => Progress::Skippable(left),
+            Region::None | Region::Bytes(_) => Progress::NeedBytes,
+        }
     }
 
     /// Keeps the first bytes of a scalar.

@@ -166,7 +166,10 @@ fn only_the_full_table_has_names_and_it_has_them_for_every_op_of_a_field() {
     let fields = full().fields.unwrap();
     assert_eq!(fields.by_op.len(), full().ops.len());
     for (op, stored) in full().ops.iter().zip(fields.by_op) {
-        assert_eq!(stored.is_some(), !matches!(op, Op::Tags { .. } | Op::End));
+        assert_eq!(
+            stored.is_some(),
+            !matches!(op, Op::Tags { .. } | Op::End { .. })
+        );
         if let Some(stored) = stored {
             let start = usize::from(stored.start);
             let name = &fields.names[start..start + usize::from(stored.len)];
@@ -181,52 +184,65 @@ fn only_the_full_table_has_names_and_it_has_them_for_every_op_of_a_field() {
 /// Follows a struct through all that stands in it. Returns the least bytes that it takes.
 fn check(table: &Table, first: u16, depth: usize) -> u32 {
     assert!(depth <= MAX_DEPTH);
-    let prefix = |length| match length {
-        Length::Compact => 1,
-        Length::Int16 => 2,
-        Length::Int32 => 4,
-    };
-    let ops = &table.ops[usize::from(first)..];
-    let end = ops.iter().position(|op| *op == Op::End).unwrap();
     let mut least = 0;
-    let mut before = None;
-    for op in &ops[..end] {
-        least += match *op {
-            Op::Skip(n) => {
-                let merged = !matches!(before, Some(Op::Skip(_)));
-                assert!(n > 0 && merged, "two skips where one does");
-                n.into()
-            }
-            Op::Int(_, int) => int.width(),
-            Op::Uuid(_) => 16,
-            Op::Bytes { length, .. } | Op::Skipped { length, .. } => prefix(length),
-            Op::FixedArray { length, .. } => prefix(length),
+    for op in ops(table, first) {
+        let (before, own) = match *op {
+            Op::Int8 { before, .. } => (before, 1),
+            Op::Int16 { before, .. } | Op::Uint16 { before, .. } => (before, 2),
+            Op::Int32 { before, .. } => (before, 4),
+            Op::Int64 { before, .. } => (before, 8),
+            Op::Uuid { before, .. } => (before, 16),
+            Op::Unread { before, length, .. }
+            | Op::Bytes { before, length, .. }
+            | Op::Skipped { before, length, .. } => (before, width(length)),
             Op::Array {
+                before,
                 length,
                 element,
                 min,
                 ..
             } => {
                 assert_eq!(check(table, element, depth + 1), min.get().into());
-                prefix(length)
+                (before, width(length))
             }
-            Op::Struct { first } => check(table, first, depth + 1),
-            Op::NullableStruct { first, .. } => {
+            Op::Struct { first } => (0, check(table, first, depth + 1)),
+            Op::NullableStruct { before, first, .. } => {
                 check(table, first, depth + 1);
-                1
+                (before, 1)
             }
-            Op::Tags { first, count } => {
+            Op::Tags {
+                before,
+                first,
+                count,
+                ..
+            } => {
                 let first = usize::from(first);
                 for tag in &table.tags[first..first + usize::from(count)] {
                     check(table, tag.first, depth + 1);
                 }
-                1
+                (before, 1)
             }
-            Op::End => 0,
+            Op::End { before } => (before, 0),
         };
-        before = Some(*op);
+        least += u32::from(before) + own;
     }
     least
+}
+
+/// The ops of a struct.
+fn ops(table: &Table, first: u16) -> &[Op] {
+    let ops = &table.ops[usize::from(first)..];
+    let is_last = |op: &Op| matches!(op, Op::End { .. } | Op::Tags { last: true, .. });
+    &ops[..=ops.iter().position(is_last).unwrap()]
+}
+
+/// The least bytes of a length.
+fn width(length: Length) -> u32 {
+    match length {
+        Length::Compact | Length::NullableCompact => 1,
+        Length::Int16 | Length::NullableInt16 => 2,
+        Length::Int32 | Length::NullableInt32 => 4,
+    }
 }
 
 /// Every key and direction that has a field of this role in some version.
@@ -248,18 +264,23 @@ fn keys_with(table: &Table, role: Role) -> Vec<(i16, Direction)> {
 }
 
 fn has_role(table: &Table, first: u16, role: Role) -> bool {
-    let ops = table.ops[usize::from(first)..].iter();
-    ops.take_while(|op| **op != Op::End).any(|op| match *op {
-        Op::Int(it, _) | Op::Uuid(it) | Op::Skipped { role: it, .. } => it == role,
-        Op::Bytes { role: it, .. } => it == Some(role),
+    ops(table, first).iter().any(|op| match *op {
+        Op::Int8 { role: it, .. }
+        | Op::Int16 { role: it, .. }
+        | Op::Uint16 { role: it, .. }
+        | Op::Int32 { role: it, .. }
+        | Op::Int64 { role: it, .. }
+        | Op::Uuid { role: it, .. }
+        | Op::Bytes { role: it, .. }
+        | Op::Skipped { role: it, .. } => it == role,
         Op::Array {
             role: it, element, ..
         } => it == Some(role) || has_role(table, element, role),
         Op::Struct { first } | Op::NullableStruct { first, .. } => has_role(table, first, role),
-        Op::Tags { first, count } => table.tags[usize::from(first)..][..usize::from(count)]
+        Op::Tags { first, count, .. } => table.tags[usize::from(first)..][..usize::from(count)]
             .iter()
             .any(|tag| has_role(table, tag.first, role)),
-        Op::Skip(_) | Op::FixedArray { .. } | Op::End => false,
+        Op::Unread { .. } | Op::End { .. } => false,
     })
 }
 
