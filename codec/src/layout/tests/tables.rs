@@ -230,7 +230,7 @@ fn check(table: &Table, first: u16, depth: usize) -> u32 {
 }
 
 /// The ops of a struct.
-fn ops(table: &Table, first: u16) -> &[Op] {
+pub(super) fn ops(table: &Table, first: u16) -> &[Op] {
     let ops = &table.ops[usize::from(first)..];
     let is_last = |op: &Op| matches!(op, Op::End { .. } | Op::Tags { last: true, .. });
     &ops[..=ops.iter().position(is_last).unwrap()]

@@ -3,33 +3,28 @@
 
 use super::super::table::{Length, Op, Table};
 use super::super::{Event, Progress, Role, Root, Value, Walker, full, versions};
+use super::tables::ops;
 use crate::types::{ApiKey, Direction};
 use fastrand::Rng;
 
 /// Writes a struct, or what a tagged field contains.
 fn write(table: &Table, first: u16, rng: &mut Rng, out: &mut Vec<u8>) {
-    let ops = table.ops[usize::from(first)..].iter();
-    for op in ops.take_while(|op| **op != Op::End) {
+    for op in ops(table, first) {
         match *op {
-            Op::Int(_, int) => some(int.width() as usize, rng, out),
-            Op::Uuid(_) => some(16, rng, out),
-            Op::Bytes {
-                length, nullable, ..
-            }
-            | Op::Skipped {
-                length, nullable, ..
-            } => {
-                if let Some(len) = count(length, nullable, rng, out) {
+            Op::Int8 { .. } => some(1, rng, out),
+            Op::Int16 { .. } | Op::Uint16 { .. } => some(2, rng, out),
+            Op::Int32 { .. } => some(4, rng, out),
+            Op::Int64 { .. } => some(8, rng, out),
+            Op::Uuid { .. } => some(16, rng, out),
+            Op::Bytes { length, .. } | Op::Skipped { length, .. } => {
+                if let Some(len) = count(length, rng, out) {
                     some(len, rng, out);
                 }
             }
             Op::Array {
-                length,
-                nullable,
-                element,
-                ..
+                length, element, ..
             } => {
-                for _ in 0..count(length, nullable, rng, out).unwrap_or(0) {
+                for _ in 0..count(length, rng, out).unwrap_or(0) {
                     write(table, element, rng, out);
                 }
             }
@@ -39,7 +34,7 @@ fn write(table: &Table, first: u16, rng: &mut Rng, out: &mut Vec<u8>) {
                 out.push(1);
                 write(table, first, rng, out);
             }
-            Op::Tags { first, count } => {
+            Op::Tags { first, count, .. } => {
                 let known = &table.tags[usize::from(first)..][..usize::from(count)];
                 let known: Vec<_> = known.iter().filter(|_| rng.bool()).collect();
                 let unknown = rng.u8(0..2);
@@ -57,7 +52,8 @@ fn write(table: &Table, first: u16, rng: &mut Rng, out: &mut Vec<u8>) {
                     some(3, rng, out);
                 }
             }
-            Op::Skip(_) | Op::FixedArray { .. } | Op::End => panic!("{op:?} in the full table"),
+            Op::End { .. } => {}
+            Op::Unread { .. } => panic!("{op:?} in the full table"),
         }
     }
 }
@@ -66,16 +62,16 @@ fn some(len: usize, rng: &mut Rng, out: &mut Vec<u8>) {
     out.extend(std::iter::repeat_with(|| rng.u8(..)).take(len));
 }
 
-fn count(length: Length, nullable: bool, rng: &mut Rng, out: &mut Vec<u8>) -> Option<usize> {
-    let count = match nullable && rng.bool() {
+fn count(length: Length, rng: &mut Rng, out: &mut Vec<u8>) -> Option<usize> {
+    let count = match length.is_nullable() && rng.bool() {
         true => None,
         false => Some(rng.u8(0..3)),
     };
     let classic = count.map_or(-1, i32::from);
     match length {
-        Length::Int16 => out.extend((classic as i16).to_be_bytes()),
-        Length::Int32 => out.extend(classic.to_be_bytes()),
-        Length::Compact => uvarint((classic + 1) as u32, out),
+        Length::Int16 | Length::NullableInt16 => out.extend((classic as i16).to_be_bytes()),
+        Length::Int32 | Length::NullableInt32 => out.extend(classic.to_be_bytes()),
+        Length::Compact | Length::NullableCompact => uvarint((classic + 1) as u32, out),
     }
     count.map(usize::from)
 }
