@@ -6,7 +6,7 @@
 //! encoded again: the rows are edited in the bytes as they came, and what needs no edit passes.
 
 use crate::edit::{CountForm, EditError, Edits};
-use crate::layout::{Event, Progress, Role, Root, Value, WalkError, Walker};
+use crate::layout::{Event, Fault, FieldId, Progress, Role, Root, Value, WalkError, Walker};
 use crate::session::Clamp;
 use crate::types::{ApiKey, Direction, ErrorCode};
 use crate::versions::{Fate, Feature, FinalizedFeatures, Offer, VersionTable};
@@ -119,7 +119,8 @@ impl Answer {
         match progress {
             Progress::Done => reader.finish(),
             Progress::Skippable(_) | Progress::NeedBytes => {
-                Err(WalkError::Short { at: len }.into())
+                let (fault, at, field) = (Fault::Short, len, FieldId::NONE);
+                Err(WalkError { fault, at, field }.into())
             }
         }
     }

@@ -71,48 +71,42 @@ pub enum Progress {
     Done,
 }
 
-/// Why bytes do not fit their layout. Offsets are from where the walk began.
+/// Where and why bytes do not fit their layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{fault} at offset {at}")]
+pub struct WalkError {
+    /// What is wrong.
+    pub fault: Fault,
+    /// Offset from where the walk began of the field, count or varint that is wrong; of the end of a
+    /// tagged field that ends in the wrong place.
+    pub at: u32,
+    /// The field that was being read, for its name: it, or in a walk that does not tell of all fields
+    /// one before it. Tagged fields have none until their content is read.
+    pub field: FieldId,
+}
+
+/// What is wrong with bytes that do not fit their layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum WalkError {
-    /// The body, or the tagged field that is being read, ends before the field at `at` does.
-    #[error("the message ends inside the field at offset {at}")]
-    Short {
-        /// Where the field begins.
-        at: u32,
-    },
-    /// An array promises more elements than can follow.
-    #[error("{count} elements promised at offset {at} cannot fit in what is left")]
-    Count {
-        /// Where the count begins.
-        at: u32,
-        /// The count.
-        count: u32,
-    },
+pub enum Fault {
+    /// The body, or the tagged field that is being read, ends before the field does.
+    #[error("the message ends inside the field")]
+    Short,
+    /// An array promises more elements, or a struct more tagged fields, than can follow.
+    #[error("{0} elements cannot fit in what is left of the message, but are promised")]
+    Count(u32),
     /// Null where the layout has no null.
-    #[error("null in a field that cannot be null at offset {at}")]
-    Null {
-        /// Where the field begins.
-        at: u32,
-    },
+    #[error("null in a field that cannot be null")]
+    Null,
     /// A varint of more than five bytes.
-    #[error("a varint of more than five bytes at offset {at}")]
-    Varint {
-        /// Where the varint begins.
-        at: u32,
-    },
+    #[error("a varint of more than five bytes")]
+    Varint,
     /// A known tagged field does not end where its size says.
-    #[error("a tagged field ends at offset {at}, which is not where its size says")]
-    TagSize {
-        /// Where it ends.
-        at: u32,
-    },
+    #[error("a tagged field ends elsewhere than its size says")]
+    TagSize,
     /// More bytes skipped than [`Progress::Skippable`] allowed: a fault of the caller.
-    #[error("skipped past what is skippable at offset {at}")]
-    Skip {
-        /// Where the walk stands.
-        at: u32,
-    },
+    #[error("skipped past what is skippable")]
+    Skip,
     /// The layout table refers to what it does not have: a fault of the table.
     #[error("the layout table is broken")]
     Table,

@@ -4,6 +4,11 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FieldId(pub(super) u16);
 
+impl FieldId {
+    /// Of no field.
+    pub(crate) const NONE: Self = Self(u16::MAX);
+}
+
 /// A field as its message's definition has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {

@@ -12,7 +12,7 @@ pub(crate) mod table;
 mod tests;
 mod walker;
 
-pub use event::{Event, Progress, Value, WalkError};
+pub use event::{Event, Fault, Progress, Value, WalkError};
 pub use field::{Field, FieldId, Kind};
 pub(crate) use field::{Fields, Stored};
 pub use roles::Role;

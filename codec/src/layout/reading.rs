@@ -4,22 +4,24 @@ use super::cursor::{Cursor, MAX_VARINT};
 use super::state::{Bytes, Level, Region};
 use super::table::{Length, Op, Tag};
 use super::walker::Walker;
-use super::{Event, Role, Value, WalkError};
+use super::{Event, Fault, FieldId, Role, Value, WalkError};
 
 /// Why reading stops for now or for good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Halt {
     /// The bytes at hand end.
     Cut,
-    /// The bytes do not fit the layout.
-    Failed(WalkError),
+    /// The bytes do not fit the layout at this offset.
+    Failed(Fault, u32),
 }
 
-impl From<WalkError> for Halt {
-    fn from(error: WalkError) -> Self {
-        Self::Failed(error)
+impl Fault {
+    fn at(self, at: u32) -> Halt {
+        Halt::Failed(self, at)
     }
 }
+
+type On<'o> = &'o mut dyn FnMut(Event<'_>);
 
 /// A walker at work on one input.
 pub(super) struct Reading<'w, 'a> {
@@ -30,9 +32,9 @@ pub(super) struct Reading<'w, 'a> {
     pub(super) cursor: Cursor<'a>,
     /// The next op.
     pub(super) op: u16,
+    /// The op that the last step began with.
+    stepped: u16,
 }
-
-type On<'o> = &'o mut dyn FnMut(Event<'_>);
 
 /// Where an input ended, after so many bytes.
 pub(super) enum End {
@@ -89,6 +91,7 @@ impl<'w, 'a> Reading<'w, 'a> {
         Self {
             cursor: Cursor::new(input, start, walker.limit),
             op: walker.levels.get(depth).map_or(0, |level| level.op),
+            stepped: 0,
             walker,
             input,
             start,
@@ -107,24 +110,40 @@ impl<'w, 'a> Reading<'w, 'a> {
         let at = self.cursor.at();
         let used = at.wrapping_sub(self.start) as usize;
         match end {
-            Ok(()) => self.walker.region = Region::Done,
-            Err(Halt::Failed(error)) => return Err(error),
-            // What does not fit before the limit never comes.
-            Err(Halt::Cut) if self.cursor.end() == self.walker.limit => {
-                return Err(WalkError::Short { at });
+            Ok(()) => {
+                self.walker.region = Region::Done;
+                self.walker.at = at;
+                Ok(End::Done(used))
             }
-            Err(Halt::Cut) => {
-                let depth = usize::from(self.walker.depth);
-                if let Some(level) = self.walker.levels.get_mut(depth) {
-                    level.op = self.op;
-                }
+            Err(halt) => {
+                self.stop(halt)?;
+                Ok(End::Cut(used))
             }
         }
+    }
+
+    #[cold]
+    fn stop(self, halt: Halt) -> Result<(), WalkError> {
+        let at = self.cursor.at();
+        let failed = |fault, at| WalkError {
+            fault,
+            at,
+            field: FieldId(self.stepped),
+        };
+        match halt {
+            Halt::Failed(fault, at) => return Err(failed(fault, at)),
+            // What does not fit before the limit never comes.
+            Halt::Cut if self.cursor.end() == self.walker.limit => {
+                return Err(failed(Fault::Short, at));
+            }
+            Halt::Cut => {}
+        }
+        let depth = usize::from(self.walker.depth);
+        if let Some(level) = self.walker.levels.get_mut(depth) {
+            level.op = self.op;
+        }
         self.walker.at = at;
-        Ok(match end {
-            Ok(()) => End::Done(used),
-            Err(_) => End::Cut(used),
-        })
+        Ok(())
     }
 
     /// Reads the rest of what an input was too short for, or an op, whatever it is. `true` where the
@@ -132,6 +151,7 @@ impl<'w, 'a> Reading<'w, 'a> {
     #[cold]
     #[inline(never)]
     fn step(&mut self, on: On<'_>) -> Result<bool, Halt> {
+        self.stepped = self.op;
         match std::mem::replace(&mut self.walker.region, Region::None) {
             Region::None => {}
             Region::Done => return Ok(true),
@@ -139,7 +159,7 @@ impl<'w, 'a> Reading<'w, 'a> {
             Region::Bytes(bytes) => return self.tell(bytes, on).map(|()| false),
         }
         let op = self.walker.table.ops.get(usize::from(self.op));
-        let mut op = *op.ok_or(WalkError::Table)?;
+        let mut op = *op.ok_or(self.broken())?;
         if std::mem::take(&mut self.walker.passed) {
             op = op.after(0);
         }
@@ -266,12 +286,12 @@ impl<'w, 'a> Reading<'w, 'a> {
                     self.tag_count(before)?;
                 }
                 if self.tags(field, known, on)? && last {
-                    return Ok(self.end(on)?);
+                    return self.end(on);
                 }
             }
             Op::End { before } => {
                 let [] = *self.scalar(before)?;
-                return Ok(self.end(on)?);
+                return self.end(on);
             }
         }
         Ok(false)
@@ -298,7 +318,7 @@ impl<'w, 'a> Reading<'w, 'a> {
                 return match u32::try_from(n) {
                     Ok(n) => Ok((from, Some(n))),
                     Err(_) if length.is_nullable() => Ok((from, None)),
-                    Err(_) => Err(WalkError::Null { at: from }.into()),
+                    Err(_) => Err(Fault::Null.at(from)),
                 };
             }
         }
@@ -356,7 +376,7 @@ impl<'w, 'a> Reading<'w, 'a> {
     }
 
     /// Goes into a tagged field behind its size.
-    fn tag(&mut self, tag: &Tag, size_at: u32, size: u32, on: On<'_>) -> Result<(), WalkError> {
+    fn tag(&mut self, tag: &Tag, size_at: u32, size: u32, on: On<'_>) -> Result<(), Halt> {
         self.holds(size)?;
         let value = Value::TagSize(size);
         self.tell_prefix(tag.first, Role::TagSize, size_at, value, on);
@@ -366,16 +386,17 @@ impl<'w, 'a> Reading<'w, 'a> {
         })?;
         let at = self.cursor.at();
         let limit = at.saturating_add(size);
+        let broken = self.broken();
         let depth = usize::from(self.walker.depth);
-        let outer_limit = self.walker.outer_limits.get_mut(depth);
-        *outer_limit.ok_or(WalkError::Table)? = std::mem::replace(&mut self.walker.limit, limit);
+        let outer_limit = self.walker.outer_limits.get_mut(depth).ok_or(broken)?;
+        *outer_limit = std::mem::replace(&mut self.walker.limit, limit);
         self.walker.in_tags = false;
         self.cursor = self.cursor_at(at, limit);
         Ok(())
     }
 
     /// A struct that is told of: of its begin here, of its end when it comes.
-    fn told_struct(&mut self, field: u16, first: u16, on: On<'_>) -> Result<(), WalkError> {
+    fn told_struct(&mut self, field: u16, first: u16, on: On<'_>) -> Result<(), Halt> {
         let at = self.cursor.at();
         on(Event::new(field, Role::Other, at, 0, Value::Struct));
         self.enter(Level {
@@ -400,32 +421,38 @@ impl<'w, 'a> Reading<'w, 'a> {
 
     /// Fails unless `count` elements of `size` bytes each fit, which take the bytes that it returns.
     /// The count is at `at`.
-    fn elements(&self, at: u32, count: u32, size: u16) -> Result<u32, WalkError> {
+    fn elements(&self, at: u32, count: u32, size: u16) -> Result<u32, Halt> {
         let room = self.walker.limit.saturating_sub(self.cursor.at());
         let bytes = u64::from(count).saturating_mul(size.into());
         match u32::try_from(bytes) {
             Ok(bytes) if bytes <= room => Ok(bytes),
-            _ => Err(WalkError::Count { at, count }),
+            _ => Err(Fault::Count(count).at(at)),
         }
     }
 
     /// Fails unless `n` bytes can still come before the limit.
-    fn holds(&self, n: u32) -> Result<(), WalkError> {
+    fn holds(&self, n: u32) -> Result<(), Halt> {
         let at = self.cursor.at();
         if n > self.walker.limit.saturating_sub(at) {
-            return Err(WalkError::Short { at });
+            return Err(Fault::Short.at(at));
         }
         Ok(())
     }
 
     /// The innermost level.
-    fn level(&mut self) -> Result<&mut Level, WalkError> {
+    fn level(&mut self) -> Result<&mut Level, Halt> {
+        let broken = self.broken();
         let depth = usize::from(self.walker.depth);
-        self.walker.levels.get_mut(depth).ok_or(WalkError::Table)
+        self.walker.levels.get_mut(depth).ok_or(broken)
+    }
+
+    /// The table refers to what is not there.
+    fn broken(&self) -> Halt {
+        Fault::Table.at(self.cursor.at())
     }
 
     /// Reads `inner` next, then what comes next here.
-    fn enter(&mut self, inner: Level) -> Result<(), WalkError> {
+    fn enter(&mut self, inner: Level) -> Result<(), Halt> {
         self.level()?.op = self.op;
         self.op = inner.first;
         self.walker.depth = self.walker.depth.saturating_add(1);
@@ -434,7 +461,7 @@ impl<'w, 'a> Reading<'w, 'a> {
     }
 
     /// A struct ends: goes on to the next element, or to what is around. `true` where that is all.
-    fn end(&mut self, on: On<'_>) -> Result<bool, WalkError> {
+    fn end(&mut self, on: On<'_>) -> Result<bool, Halt> {
         let at = self.cursor.at();
         let level = self.level()?;
         let Level {
@@ -463,13 +490,13 @@ impl<'w, 'a> Reading<'w, 'a> {
     }
 
     /// The content of a tagged field has ended at `at`: goes on to the next one.
-    fn leave_tag(&mut self, at: u32) -> Result<(), WalkError> {
+    fn leave_tag(&mut self, at: u32) -> Result<(), Halt> {
         if at != self.walker.limit {
-            return Err(WalkError::TagSize { at });
+            return Err(Fault::TagSize.at(at));
         }
         let depth = usize::from(self.walker.depth);
         let outer_limit = self.walker.outer_limits.get(depth);
-        self.walker.limit = *outer_limit.ok_or(WalkError::Table)?;
+        self.walker.limit = *outer_limit.ok_or(self.broken())?;
         self.walker.in_tags = true;
         self.cursor = self.cursor_at(at, self.walker.limit);
         Ok(())
@@ -541,5 +568,5 @@ fn varint_cut(cursor: Cursor<'_>) -> Halt {
     if cursor.len() < MAX_VARINT {
         return Halt::Cut;
     }
-    WalkError::Varint { at: cursor.at() }.into()
+    Fault::Varint.at(cursor.at())
 }

@@ -7,7 +7,7 @@
 use super::reading::{End, Reading};
 use super::state::{Level, Region};
 use super::table::{Root, Table};
-use super::{Event, Progress, WalkError};
+use super::{Event, Fault, FieldId, Progress, WalkError};
 use std::ops::ControlFlow;
 
 /// How many structs, arrays and tagged fields may stand inside each other, the message included.
@@ -137,14 +137,20 @@ impl Walker {
     /// also when fed nothing.
     ///
     /// # Errors
-    /// [`WalkError::Skip`] where fewer bytes are skippable.
+    /// [`Fault::Skip`] where fewer bytes are skippable.
     pub fn skip(&mut self, n: u32) -> Result<(), WalkError> {
         let skippable = match self.region {
             Region::Skip(left) => left,
             _ => 0,
         };
         self.region = match skippable.checked_sub(n) {
-            None => return Err(WalkError::Skip { at: self.at }),
+            None => {
+                return Err(WalkError {
+                    fault: Fault::Skip,
+                    at: self.at,
+                    field: FieldId::NONE,
+                });
+            }
             Some(_) if n == 0 => return Ok(()),
             Some(0) => Region::None,
             Some(left) => Region::Skip(left),

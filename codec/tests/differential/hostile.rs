@@ -5,7 +5,7 @@ use crate::samples::{Sample, one_of_each};
 use crate::tree::Struct;
 use crate::walk::{End, Move, walk};
 use fastrand::Rng;
-use klamp_codec::layout::{Root, WalkError};
+use klamp_codec::layout::{Fault, Root};
 use klamp_codec::{ApiKey, Direction};
 
 /// Walks `bytes` whole and in pieces. Every step must have cost bytes.
@@ -85,14 +85,19 @@ fn random_bytes_never_panic_and_take_bounded_steps() {
 }
 
 /// Fails at the count, whatever the frame promises to bring.
-fn refused(direction: Direction, api_key: ApiKey, api_version: i16, bytes: &[u8]) -> WalkError {
+fn refused(direction: Direction, api_key: ApiKey, api_version: i16, bytes: &[u8]) -> (Fault, u32) {
     let root = Root::find(direction, api_key, api_version).unwrap();
     let walked = walk(root, bytes, bytes.len() + 100, |_, _| {
         Move::Feed(usize::MAX)
     });
-    match walked.end {
-        End::Failed(error) => error,
-        end => panic!("{bytes:02x?} is {end:?}"),
+    failed(walked.end)
+}
+
+/// What was wrong, and where.
+fn failed(end: End) -> (Fault, u32) {
+    match end {
+        End::Failed(error) => (error.fault, error.at),
+        end => panic!("{end:?}"),
     }
 }
 
@@ -103,17 +108,14 @@ fn a_count_that_cannot_fit_is_refused_before_its_elements_come() {
     for count in [13, 0x7fff_ffff] {
         assert_eq!(
             refused(response, ApiKey::METADATA, 0, &brokers(count)),
-            WalkError::Count { at: 0, count },
+            (Fault::Count(count), 0),
         );
     }
     // An array of strings, and one in the compact form.
     let mechanisms = [0, 0, 0x7f, 0xff, 0xff, 0xff];
     assert_eq!(
         refused(response, ApiKey::SASL_HANDSHAKE, 1, &mechanisms),
-        WalkError::Count {
-            at: 2,
-            count: 0x7fff_ffff
-        },
+        (Fault::Count(0x7fff_ffff), 2),
     );
     assert_eq!(
         refused(
@@ -122,10 +124,7 @@ fn a_count_that_cannot_fit_is_refused_before_its_elements_come() {
             12,
             &[0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x0f]
         ),
-        WalkError::Count {
-            at: 5,
-            count: 0xffff_fffe
-        },
+        (Fault::Count(0xffff_fffe), 5),
     );
 }
 
@@ -139,12 +138,12 @@ fn null_where_there_is_no_null_is_refused() {
                 0,
                 &count.to_be_bytes()
             ),
-            WalkError::Null { at: 0 },
+            (Fault::Null, 0),
         );
     }
     assert_eq!(
         refused(Direction::Request, ApiKey::API_VERSIONS, 3, &[0, 0]),
-        WalkError::Null { at: 1 },
+        (Fault::Null, 1),
     );
 }
 
@@ -152,13 +151,10 @@ fn null_where_there_is_no_null_is_refused() {
 fn varints_have_five_bytes_at_most() {
     let request = |bytes: &[u8]| refused(Direction::Request, ApiKey::API_VERSIONS, 3, bytes);
     // The header's tagged fields.
-    assert_eq!(
-        request(&[0x80, 0x80, 0x80, 0x80, 0x80]),
-        WalkError::Varint { at: 0 },
-    );
+    assert_eq!(request(&[0x80, 0x80, 0x80, 0x80, 0x80]), (Fault::Varint, 0),);
     assert_eq!(
         request(&[1, 0x80, 0x80, 0x80, 0x80, 0x80, 0]),
-        WalkError::Varint { at: 1 },
+        (Fault::Varint, 1),
     );
     // Bits beyond 32 are dropped, as Kafka does: none, then two names of three bytes.
     let root = Root::find(Direction::Request, ApiKey::API_VERSIONS, 3).unwrap();
@@ -189,13 +185,13 @@ fn a_tagged_field_must_end_where_its_size_says() {
     assert_eq!(good.walk().end, End::Done(good.bytes.len()));
 
     let long = features(&[1, 2, 9, 2, 2, b'f', 0, 7, 0, 1, 0, 0]);
-    assert_eq!(long.walk().end, End::Failed(WalkError::TagSize { at: 18 }));
+    assert_eq!(failed(long.walk().end), (Fault::TagSize, 18));
 
     let short = features(&[1, 2, 7, 2, 2, b'f', 0, 7, 0, 1, 0]);
-    assert_eq!(short.walk().end, End::Failed(WalkError::Short { at: 17 }));
+    assert_eq!(failed(short.walk().end), (Fault::Short, 17));
 
     let behind = features(&[1, 2, 9, 2, 2, b'f', 0, 7, 0, 1, 0]);
-    assert_eq!(behind.walk().end, End::Failed(WalkError::Short { at: 10 }));
+    assert_eq!(failed(behind.walk().end), (Fault::Short, 10));
 }
 
 #[test]
@@ -210,13 +206,7 @@ fn tagged_fields_may_be_out_of_order_and_come_twice() {
 #[test]
 fn more_tagged_fields_than_can_fit_are_refused() {
     let sample = features(&[0xff, 0xff, 0xff, 0xff, 0x0f, 1, 1]);
-    assert_eq!(
-        sample.walk().end,
-        End::Failed(WalkError::Count {
-            at: 7,
-            count: u32::MAX
-        }),
-    );
+    assert_eq!(failed(sample.walk().end), (Fault::Count(u32::MAX), 7));
 }
 
 #[test]

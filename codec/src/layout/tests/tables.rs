@@ -2,7 +2,7 @@
 
 use super::super::table::{Length, Op, Roots, Table};
 use super::super::walker::MAX_DEPTH;
-use super::super::{Event, Progress, Role, Root, Walker, full, hot, versions};
+use super::super::{Event, Fault, Progress, Role, Root, Walker, full, hot, versions};
 use crate::ours;
 use crate::types::{ApiKey, Direction};
 use kafka_protocol::messages::ApiKey as Schema;
@@ -157,6 +157,28 @@ fn the_full_table_tells_of_every_field_by_its_name() {
             "ClusterAuthorizedOperations Int32 Other Int(1)",
             "Other UnknownTag(200, 2)",
         ]
+    );
+}
+
+#[test]
+fn an_error_of_a_full_walk_names_the_field() {
+    let root = Root::find_full(Direction::Response, ApiKey(60), 2).unwrap();
+    #[rustfmt::skip]
+    let body = [
+        0,
+        0, 0, 0, 5,  0, 0,  0,  1,  2, b'c',  0, 0, 0, 7,
+        2,  0, 0, 0, 7,  30, b'h',  0, 0, 0x23, 0x84,  0,  1,  0,
+        0, 0, 0, 1,
+        0,
+    ];
+    let error = Walker::new(root, body.len() as u32)
+        .feed(&body, &mut |_| {})
+        .unwrap_err();
+    assert_eq!((error.fault, error.at), (Fault::Short, 21));
+    assert_eq!(root.field(error.field).unwrap().name, "Host");
+    assert_eq!(
+        error.to_string(),
+        "the message ends inside the field at offset 21"
     );
 }
 
