@@ -1,6 +1,7 @@
 //! What a session says about the bytes that pass it. Observations borrow from the bytes or from the
 //! session; an observer copies what it wants to keep. They come in wire order for each direction.
 
+use crate::layout::WalkError;
 use crate::types::{ApiKey, CorrelationId, Direction, ErrorCode};
 use crate::versions::VersionTable;
 use std::sync::Arc;
@@ -111,6 +112,17 @@ pub enum Observation<'a> {
         exchange: Exchange,
         /// Why it was not understood.
         reason: OpaqueReason,
+        /// Where and in what the body did not fit its layout, from where its walk began (behind the
+        /// client id of a request or the correlation id of a response).
+        fault: Option<WalkError>,
+    },
+    /// A message is over before its frame is, and what follows is not read. Kafka's own readers leave
+    /// it unread too.
+    Trailing {
+        /// Which request, or the request that the response answers.
+        exchange: Exchange,
+        /// How many bytes follow.
+        bytes: u32,
     },
     /// From here on the whole connection is relayed unseen.
     Unseen(OpaqueReason),

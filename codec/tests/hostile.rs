@@ -276,6 +276,10 @@ fn a_message_that_does_not_fit_its_layout_passes_where_nothing_must_be_rewritten
             "{what}"
         );
         assert_eq!(trace.end, End::Open, "{what}");
+        let trailing = trace.response.what().any(|seen| {
+            matches!(seen, Seen::Trailing { exchange, bytes: 23 } if exchange.correlation_id.0 == 1)
+        });
+        assert_eq!(trailing, what == "trailing bytes", "{what}");
         if matches!(
             what,
             "a body of four bytes" | "an array of 2^31 - 1" | "a string of 32,767"

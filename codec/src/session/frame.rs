@@ -1,7 +1,7 @@
 //! A frame on its way through: how much of it is left, and the walk through its body. It never holds
 //! the frame; what is of no interest may be moved without being shown.
 
-use crate::layout::{Event, Progress, Root, Walker};
+use crate::layout::{Event, Progress, Root, WalkError, Walker};
 use crate::observation::Exchange;
 
 /// A frame whose header has been read.
@@ -24,8 +24,11 @@ pub(super) struct Advance {
     pub(super) seen: usize,
     /// Bytes after those that need never be shown. Not 0 only where all that was shown is seen.
     pub(super) unseen: u32,
+    /// How many bytes of the frame follow its message, where that is now known to have ended: they are
+    /// all among the seen and the unseen.
+    pub(super) trailing: u32,
     /// The body turned out not to fit its layout: from here on the frame is not read.
-    pub(super) malformed: bool,
+    pub(super) fault: Option<WalkError>,
 }
 
 impl Frame {
@@ -63,28 +66,27 @@ impl Frame {
         let mut advance = Advance {
             seen: 0,
             unseen: 0,
-            malformed: false,
+            trailing: 0,
+            fault: None,
         };
         if let Some(walker) = &mut self.walk {
-            let mut skippable = 0;
             match walker.feed(mine, on) {
                 Ok((n, Progress::Done)) => {
                     advance.seen = n.min(mine.len());
+                    advance.trailing = self.left.saturating_sub(advance.seen as u32);
                     self.walk = None;
                 }
-                Ok((_, progress)) => {
+                Ok((_, Progress::Skippable(n))) => {
                     advance.seen = mine.len();
-                    if let Progress::Skippable(n) = progress {
-                        skippable = n;
-                    }
+                    advance.unseen = n;
+                    advance.fault = walker.skip(n).err();
                 }
-                Err(_) => advance.malformed = true,
+                Ok((_, Progress::NeedBytes)) => advance.seen = mine.len(),
+                Err(error) => advance.fault = Some(error),
             }
-            self.left = self.left.saturating_sub(advance.seen as u32);
-            let short = self.walk.is_some() && self.left == 0;
-            advance.unseen = skippable.min(self.left);
-            advance.malformed |= short || self.skip(advance.unseen).is_err();
-            if advance.malformed {
+            let consumed = advance.unseen.saturating_add(advance.seen as u32);
+            self.left = self.left.saturating_sub(consumed);
+            if advance.fault.is_some() {
                 self.walk = None;
                 self.understood = false;
             }
@@ -97,14 +99,5 @@ impl Frame {
             self.left = 0;
         }
         advance
-    }
-
-    /// Lets the walker go forward over bytes that nobody will show.
-    fn skip(&mut self, n: u32) -> Result<(), crate::layout::WalkError> {
-        self.left = self.left.saturating_sub(n);
-        match &mut self.walk {
-            Some(walker) if n > 0 => walker.skip(n),
-            _ => Ok(()),
-        }
     }
 }

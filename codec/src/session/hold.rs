@@ -40,14 +40,12 @@ impl ResponseLane {
         }
         let size = usize::try_from(frame_bytes).unwrap_or(usize::MAX);
         if frame_bytes > MAX_HELD {
-            return self.unreadable(
-                held,
-                OpaqueReason::Malformed,
-                CloseReason::HoldLimit,
-                cursor,
-                cx,
-                to,
-            );
+            let opaque = Observation::Opaque {
+                exchange,
+                reason: OpaqueReason::Malformed,
+                fault: None,
+            };
+            return self.unreadable(held, opaque, CloseReason::HoldLimit, cursor, cx, to);
         }
         let Some(frame) = cursor.rest().get(..size) else {
             return Some(self.need(size, cursor, input, cx));
@@ -55,11 +53,17 @@ impl ResponseLane {
         let clamped = match clamp(frame, exchange.api_version, cx.policy.clamp) {
             Ok(clamped) => clamped,
             Err(why) => {
-                let reason = match why {
-                    Malformed::Version { .. } => OpaqueReason::NoLayout,
-                    _ => OpaqueReason::Malformed,
+                let (reason, fault) = match why {
+                    Malformed::Version { .. } => (OpaqueReason::NoLayout, None),
+                    Malformed::Layout(fault) => (OpaqueReason::Malformed, Some(fault)),
+                    _ => (OpaqueReason::Malformed, None),
                 };
-                return self.unreadable(held, reason, CloseReason::Malformed, cursor, cx, to);
+                let opaque = Observation::Opaque {
+                    exchange,
+                    reason,
+                    fault,
+                };
+                return self.unreadable(held, opaque, CloseReason::Malformed, cursor, cx, to);
             }
         };
         let table = (clamped.table).and_then(|table| cx.policy.tables.intern(table));
@@ -89,7 +93,7 @@ impl ResponseLane {
     fn unreadable(
         &mut self,
         held: Held,
-        reason: OpaqueReason,
+        opaque: Observation<'_>,
         otherwise: CloseReason,
         cursor: &mut Cursor<'_>,
         cx: &mut Shared,
@@ -99,7 +103,7 @@ impl ResponseLane {
             exchange,
             frame_bytes,
         } = held;
-        to.observe(RESPONSE, self.at, Observation::Opaque { exchange, reason });
+        to.observe(RESPONSE, self.at, opaque);
         if cx.rewrites() {
             return Some(Step::Close(otherwise));
         }

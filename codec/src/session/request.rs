@@ -340,7 +340,12 @@ impl RequestLane {
             return;
         }
         if let Some(reason) = reason {
-            to.observe(REQUEST, self.at, Observation::Opaque { exchange, reason });
+            let opaque = Observation::Opaque {
+                exchange,
+                reason,
+                fault: None,
+            };
+            to.observe(REQUEST, self.at, opaque);
         }
         let left = frame_bytes.saturating_sub(header.read as u64);
         self.at = self.at.saturating_add(header.read as u64);
@@ -363,12 +368,20 @@ impl RequestLane {
         let unseen = u64::from(advance.unseen);
         let consumed = unseen.saturating_add(advance.seen as u64);
         self.at = self.at.saturating_add(consumed);
-        if advance.malformed {
+        if advance.trailing > 0 {
+            let bytes = advance.trailing;
+            to.observe(REQUEST, self.at, Observation::Trailing { exchange, bytes });
+        }
+        if let Some(fault) = advance.fault {
             if let Some(entry) = self.facts.entry(cx) {
                 entry.opaque = true;
             }
-            let reason = OpaqueReason::Malformed;
-            to.observe(REQUEST, body_at, Observation::Opaque { exchange, reason });
+            let opaque = Observation::Opaque {
+                exchange,
+                reason: OpaqueReason::Malformed,
+                fault: Some(fault),
+            };
+            to.observe(REQUEST, body_at, opaque);
         }
         unseen
     }

@@ -321,8 +321,12 @@ impl ResponseLane {
         }
         let root = Root::find(RESPONSE, exchange.api_key, exchange.api_version);
         if root.is_none() && !entry.opaque {
-            let reason = OpaqueReason::NoLayout;
-            to.observe(RESPONSE, self.at, Observation::Opaque { exchange, reason });
+            let opaque = Observation::Opaque {
+                exchange,
+                reason: OpaqueReason::NoLayout,
+                fault: None,
+            };
+            to.observe(RESPONSE, self.at, opaque);
         }
         self.enter(exchange, frame_bytes, root, cursor);
         None
@@ -357,9 +361,17 @@ impl ResponseLane {
         let unseen = u64::from(advance.unseen);
         let consumed = unseen.saturating_add(advance.seen as u64);
         self.at = self.at.saturating_add(consumed);
-        if advance.malformed {
-            let reason = OpaqueReason::Malformed;
-            to.observe(RESPONSE, body_at, Observation::Opaque { exchange, reason });
+        if advance.trailing > 0 {
+            let bytes = advance.trailing;
+            to.observe(RESPONSE, self.at, Observation::Trailing { exchange, bytes });
+        }
+        if let Some(fault) = advance.fault {
+            let opaque = Observation::Opaque {
+                exchange,
+                reason: OpaqueReason::Malformed,
+                fault: Some(fault),
+            };
+            to.observe(RESPONSE, body_at, opaque);
         }
         unseen
     }

@@ -3,6 +3,7 @@
 //! Two runs of the same stream must give equal traces. Steps are no part of it, since they may differ;
 //! nor is the order between the two directions, since the cut decides it.
 
+use klamp_codec::layout::WalkError;
 use klamp_codec::observation::{
     CloseReason, Exchange, Observation, Observer, OpaqueReason, Outcome, RejectReason, VerdictCause,
 };
@@ -108,6 +109,11 @@ pub enum Seen {
     Opaque {
         exchange: Exchange,
         reason: OpaqueReason,
+        fault: Option<WalkError>,
+    },
+    Trailing {
+        exchange: Exchange,
+        bytes: u32,
     },
     Mismatch {
         expected: Option<CorrelationId>,
@@ -221,7 +227,9 @@ impl Side {
     pub fn opaque(&self) -> Vec<(i32, OpaqueReason)> {
         self.what()
             .filter_map(|seen| match seen {
-                Seen::Opaque { exchange, reason } => Some((exchange.correlation_id.0, *reason)),
+                Seen::Opaque {
+                    exchange, reason, ..
+                } => Some((exchange.correlation_id.0, *reason)),
                 _ => None,
             })
             .collect()
@@ -333,7 +341,16 @@ impl From<Observation<'_>> for Seen {
             },
             Observation::Answered { exchange } => Self::Answered { exchange },
             Observation::Learned(table) => Self::Learned(Arc::clone(table)),
-            Observation::Opaque { exchange, reason } => Self::Opaque { exchange, reason },
+            Observation::Opaque {
+                exchange,
+                reason,
+                fault,
+            } => Self::Opaque {
+                exchange,
+                reason,
+                fault,
+            },
+            Observation::Trailing { exchange, bytes } => Self::Trailing { exchange, bytes },
             Observation::Mismatch { expected, got } => Self::Mismatch { expected, got },
             Observation::Rejected { reason, length } => Self::Rejected { reason, length },
             Observation::Verdict {

@@ -282,9 +282,16 @@ impl Observer for Record {
             }
             Observation::Answered { exchange } => self.answered(exchange),
             Observation::Learned(table) => self.learned(table),
-            Observation::Opaque { exchange, reason } => {
+            Observation::Opaque {
+                exchange,
+                reason,
+                fault,
+            } => {
                 self.shard.opaque(opaque_reason(reason));
-                self.note_opaque(direction, exchange, reason);
+                self.note_opaque(direction, exchange, reason, fault);
+            }
+            Observation::Trailing { exchange, bytes } => {
+                self.note_trailing(direction, exchange, bytes);
             }
             Observation::Unseen(reason) => {
                 self.shard.opaque(opaque_reason(reason));

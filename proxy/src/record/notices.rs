@@ -9,6 +9,7 @@ use super::{Record, direction_label};
 use crate::log::{Admitted, RateLimit};
 use crate::relay::Ended;
 use crate::shown::Shown;
+use klamp_codec::layout::WalkError;
 use klamp_codec::observation::{CloseReason, Exchange, OpaqueReason, RejectReason, VerdictCause};
 use klamp_codec::{CorrelationId, Direction, ErrorCode};
 use std::fmt;
@@ -23,6 +24,7 @@ pub(super) struct Notices {
     pub(super) promises: RateLimit,
     unnamed: RateLimit,
     malformed: RateLimit,
+    trailing: RateLimit,
     unknown: RateLimit,
     no_layout: RateLimit,
     unseen: RateLimit,
@@ -44,6 +46,7 @@ impl Default for Notices {
             promises: limit(),
             unnamed: limit(),
             malformed: limit(),
+            trailing: limit(),
             unknown: limit(),
             no_layout: limit(),
             unseen: limit(),
@@ -74,7 +77,13 @@ impl Record {
         }
     }
 
-    pub(super) fn note_opaque(&self, direction: Direction, exchange: Exchange, why: OpaqueReason) {
+    pub(super) fn note_opaque(
+        &self,
+        direction: Direction,
+        exchange: Exchange,
+        why: OpaqueReason,
+        fault: Option<WalkError>,
+    ) {
         let Exchange {
             api_key,
             api_version,
@@ -97,9 +106,13 @@ impl Record {
         let client_id = self.client_id();
         let software = self.told_software();
         let direction = direction_label(direction);
+        // (from where its body begins)
+        let offset = fault.map(|fault| fault.at);
+        let fault = fault.map(|fault| fault.fault.to_string());
         match why {
             OpaqueReason::Malformed => warn!(
                 suppressed, connection, upstream, %client_id, %software, direction, %api_key, api_version,
+                offset, fault,
                 "a message does not fit its layout: it is not understood (said once for each key and \
                  version)"
             ),
@@ -112,6 +125,31 @@ impl Record {
                 suppressed, connection, upstream, direction, %api_key, api_version,
                 "a message that klamp has no layout for passes unread (said once for each)"
             ),
+        }
+    }
+
+    pub(super) fn note_trailing(&self, direction: Direction, exchange: Exchange, bytes: u32) {
+        let what = (
+            "trailing",
+            direction,
+            exchange.api_key,
+            exchange.api_version,
+        );
+        let notices = &self.watch.notices;
+        if let Some(Admitted { suppressed }) = notices.said.admit(what, &notices.trailing) {
+            info!(
+                suppressed,
+                connection = self.view.id,
+                upstream = %self.view.upstream,
+                client_id = %self.client_id(),
+                software = %self.told_software(),
+                direction = direction_label(direction),
+                api_key = %exchange.api_key,
+                api_version = exchange.api_version,
+                bytes,
+                "a frame goes on where its message has ended: what follows passes unread (said once for \
+                 each key and version)"
+            );
         }
     }
 

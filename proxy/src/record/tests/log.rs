@@ -2,6 +2,7 @@
 //! thing.
 
 use super::*;
+use klamp_codec::layout::{Root, WalkError, Walker};
 use klamp_codec::observation::{OpaqueReason as Why, VerdictCause};
 use klamp_codec::session::Clamp;
 use klamp_codec::versions::{Feature, FinalizedFeatures, Offer};
@@ -75,6 +76,41 @@ fn an_unnamed_error_code_is_logged_once_for_each_connection_with_all_that_names_
     assert_eq!(rig.metric(error), 4.0);
 }
 
+/// The fault of a Metadata answer that ends in the middle of its throttle time.
+fn short() -> WalkError {
+    let root = Root::find(Response, ApiKey::METADATA, 12).unwrap();
+    Walker::new(root, 3).feed(&[0; 3], &mut |_| {}).unwrap_err()
+}
+
+#[test]
+fn bytes_behind_a_message_are_logged_once_for_its_key_and_version() {
+    let rig = Rig::new();
+    let log = logged(|| {
+        let mut record = rig.record();
+        for exchange in [exchange(3, 12), exchange(3, 12), exchange(3, 9)] {
+            record.sees(
+                Response,
+                Observation::Trailing {
+                    exchange,
+                    bytes: 23,
+                },
+            );
+        }
+    });
+    let lines = log.lines().filter(|line| line.contains("has ended"));
+    let lines: Vec<_> = lines.collect();
+    assert_eq!(lines.len(), 2, "{log}");
+    for told in [
+        "INFO",
+        "direction=\"response\"",
+        "api_key=Metadata",
+        "api_version=12",
+        "bytes=23",
+    ] {
+        assert!(lines[0].contains(told), "{told} is not in {}", lines[0]);
+    }
+}
+
 #[test]
 fn an_opaque_frame_is_counted_each_time_and_logged_once_for_its_key_and_version() {
     let rig = Rig::new();
@@ -87,13 +123,21 @@ fn an_opaque_frame_is_counted_each_time_and_logged_once_for_its_key_and_version(
                 (exchange(3, 12), Why::Malformed),
                 (exchange(12, 4), Why::NoLayout),
             ] {
-                record.sees(Request, Observation::Opaque { exchange, reason });
+                let fault = Some(short()).filter(|_| reason == Why::Malformed);
+                let opaque = Observation::Opaque {
+                    exchange,
+                    reason,
+                    fault,
+                };
+                record.sees(Request, opaque);
             }
         }
     });
     let layout = line(&log, "does not fit its layout");
     assert!(
-        layout.contains("WARN") && layout.contains("api_key=Metadata"),
+        layout.contains("WARN")
+            && layout.contains("api_key=Metadata")
+            && layout.contains("offset=1"),
         "{layout}"
     );
     assert!(line(&log, "api_key=9999").contains("INFO"));
