@@ -1,0 +1,3 @@
+//! The benchmark's command line.
+
+fn main() {}
