@@ -64,6 +64,19 @@ impl Running {
         Self { child: None }
     }
 
+    /// Asks the child to end (SIGTERM), waits, and gives what it wrote to standard error; nothing if
+    /// there is none.
+    ///
+    /// # Panics
+    /// If it does not end within 30 seconds.
+    pub fn stop(mut self) -> String {
+        let child = self.child.as_mut();
+        child.map_or(String::new(), |child| {
+            child.stop(Duration::from_secs(30));
+            child.err()
+        })
+    }
+
     /// The child and all that descend from it now.
     pub fn pids(&self) -> Vec<u32> {
         let mut pids: Vec<u32> = self.child.iter().map(Process::pid).collect();

@@ -6,7 +6,19 @@
 //! calls and instructions per exchange are what tells them apart.
 
 pub mod contender;
+pub mod count;
+pub mod facts;
+pub mod frames;
 pub mod java;
+pub mod load;
+pub mod measure;
+pub mod own;
+pub mod pump;
 pub mod report;
 pub mod rivals;
+pub mod rounds;
 pub mod sample;
+pub mod sink;
+pub mod source;
+pub mod stream;
+pub mod trial;
