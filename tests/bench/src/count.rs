@@ -20,11 +20,15 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Exchanges whose system calls are counted.
-const TRACED: u64 = 2_000;
+/// Exchanges whose system calls are counted: so many that a timer's do not show.
+fn traced(load: &Load) -> u64 {
+    (load.requests() / 50).clamp(200, 4_000)
+}
 
-/// Exchanges that the larger of two runs has more, under valgrind.
-const MORE: u64 = 2_000;
+/// Exchanges that the larger of two runs under valgrind has more.
+fn more(load: &Load) -> u64 {
+    (load.requests() / 100).clamp(50, 2_000)
+}
 
 /// The system calls of an exchange.
 ///
@@ -39,6 +43,7 @@ pub fn system_calls(
     let Traffic::Exchanges { window, .. } = load.traffic else {
         return Ok(Vec::new());
     };
+    let traced = traced(load);
     let trial = Trial::start(contender, load, threads, dir)?;
     let mut source = trial.open(load)?;
     let pids = trial.pids();
@@ -54,14 +59,14 @@ pub fn system_calls(
     }
     let mut strace = Process::spawn("strace", command, Stdio::null(), &dir, None);
     await_tracer(&pids, &mut strace)?;
-    source.exchange(TRACED, window)?;
+    source.exchange(traced, window)?;
     strace.signal(Signal::INT);
     strace.wait(Duration::from_secs(10));
     drop(source);
-    trial.finish(TRACED)?;
+    trial.finish(traced)?;
     let mut calls: Vec<(String, f64)> = read_table(&fs::read_to_string(&table)?)
         .into_iter()
-        .map(|(name, count)| (name, count as f64 / TRACED as f64))
+        .map(|(name, count)| (name, count as f64 / traced as f64))
         // A timer's, or one of the moment of attaching.
         .filter(|(_, each)| *each >= 0.005)
         .collect();
@@ -121,9 +126,10 @@ pub fn instructions(
     let Some(contender) = contender.under(valgrind.map(Into::into).to_vec()) else {
         return Ok(None);
     };
-    let few = collected(&contender, &load.clone().of(MORE / 2), threads, dir)?;
-    let more = collected(&contender, &load.clone().of(MORE / 2 + MORE), threads, dir)?;
-    Ok(Some((more as f64 - few as f64) / MORE as f64))
+    let exchanges = more(load);
+    let few = collected(&contender, &load.clone().of(exchanges), threads, dir)?;
+    let more = collected(&contender, &load.clone().of(2 * exchanges), threads, dir)?;
+    Ok(Some((more as f64 - few as f64) / exchanges as f64))
 }
 
 fn collected(contender: &Own, load: &Load, threads: usize, dir: &Path) -> io::Result<u64> {
@@ -140,49 +146,67 @@ fn collected(contender: &Own, load: &Load, threads: usize, dir: &Path) -> io::Re
     number.ok_or_else(|| io::Error::other(format!("valgrind does not say a number: {told}")))
 }
 
-/// Counts for these loads.
-///
-/// # Errors
-/// As [`system_calls`] and [`instructions`].
+/// Counts for these loads, and adds to `failures` what went wrong.
 pub fn run(
     own: &[Own],
     others: &[Box<dyn Contender>],
     loads: &[Load],
     threads: usize,
     dir: &Path,
-) -> io::Result<Vec<Count>> {
+    failures: &mut Vec<String>,
+) -> Vec<Count> {
     let mut counts = Vec::new();
     for load in loads {
         let all = own.iter().map(|own| (own as &dyn Contender, Some(own)));
         let all = all.chain(others.iter().map(|other| (other.as_ref(), None)));
         for (contender, own) in all.filter(|(contender, _)| contender.name() != "direct") {
-            let system_calls = system_calls(contender, load, threads, dir)?;
-            let instructions = match own {
-                Some(own) => instructions(own, load, threads, dir)?,
-                None => None,
-            };
-            let sum: f64 = system_calls.iter().map(|(_, each)| each).sum();
-            print!(
-                "{:<12} {:<12} {sum:.2} system calls:",
-                load.name,
-                contender.name()
-            );
-            for (name, each) in &system_calls {
-                print!(" {name} {each:.2}");
+            match one(contender, own, load, threads, dir) {
+                Ok(count) => {
+                    tell(&count);
+                    counts.push(count);
+                }
+                Err(error) => {
+                    let text = format!("counting {}, {}: {error}", load.name, contender.name());
+                    eprintln!("FAILED: {text}");
+                    failures.push(text);
+                }
             }
-            println!(
-                "; {} instructions",
-                instructions.map_or("?".into(), |it| format!("{it:.0}"))
-            );
-            counts.push(Count {
-                contender: contender.name().to_owned(),
-                load: load.name.to_owned(),
-                system_calls,
-                instructions,
-            });
         }
     }
-    Ok(counts)
+    counts
+}
+
+fn one(
+    contender: &dyn Contender,
+    own: Option<&Own>,
+    load: &Load,
+    threads: usize,
+    dir: &Path,
+) -> io::Result<Count> {
+    Ok(Count {
+        contender: contender.name().to_owned(),
+        load: load.name.to_owned(),
+        system_calls: system_calls(contender, load, threads, dir)?,
+        instructions: match own {
+            Some(own) => instructions(own, load, threads, dir)?,
+            None => None,
+        },
+    })
+}
+
+fn tell(count: &Count) {
+    let sum: f64 = count.system_calls.iter().map(|(_, each)| each).sum();
+    print!(
+        "{:<12} {:<12} {sum:>6.2} system calls",
+        count.load, count.contender
+    );
+    if let Some(instructions) = count.instructions {
+        print!(", {instructions:>7.0} instructions");
+    }
+    for (name, each) in &count.system_calls {
+        print!(", {name} {each:.2}");
+    }
+    println!();
 }
 
 #[cfg(test)]

@@ -5,14 +5,20 @@ use klamp_bench::contender::Contender;
 use klamp_bench::load::{self, Load, Traffic};
 use klamp_bench::own::Own;
 use klamp_bench::pump::{self, How};
-use klamp_bench::sample::Sample;
+use klamp_bench::sample::{Count, Sample};
 use klamp_bench::{count, facts, report, rivals, rounds};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::error::Error;
 use std::fs;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+/// The files beside a report that it can be made from again.
+const SAMPLES: &str = "samples.jsonl";
+const COUNTS: &str = "counts.jsonl";
 
 /// What klamp costs, beside bare pumps and other proxies, under the same loads.
 #[derive(Parser)]
@@ -25,11 +31,11 @@ struct Cli {
 enum Command {
     /// Run loads through contenders, and report.
     Run(RunArgs),
-    /// Report on samples that were written before.
+    /// Report on what was measured before, in several runs together.
     Report {
-        /// Files of samples, as a run leaves them.
+        /// Folders of reports, with their samples and counts.
         #[arg(required = true)]
-        samples: Vec<PathBuf>,
+        from: Vec<PathBuf>,
         #[command(flatten)]
         place: Place,
     },
@@ -59,7 +65,8 @@ struct RunArgs {
     /// One round of short loads, to see that it works.
     #[arg(long)]
     quick: bool,
-    /// Count system calls and instructions per exchange instead of time (needs strace and valgrind).
+    /// Then count system calls and instructions per exchange (needs strace and valgrind). With
+    /// `--runs 0` nothing else.
     #[arg(long)]
     count: bool,
     #[command(flatten)]
@@ -99,15 +106,14 @@ fn main() -> ExitCode {
 fn start(command: Command) -> Result<ExitCode, Box<dyn Error>> {
     match command {
         Command::Run(args) => run(&args),
-        Command::Report { samples, place } => {
-            let mut all: Vec<Sample> = Vec::new();
-            for file in samples {
-                for line in fs::read_to_string(file)?.lines() {
-                    all.push(serde_json::from_str(line)?);
-                }
+        Command::Report { from, place } => {
+            let (mut samples, mut counts): (Vec<Sample>, Vec<Count>) = Default::default();
+            for folder in from {
+                samples.extend(lines(&folder.join(SAMPLES))?);
+                counts.extend(lines(&folder.join(COUNTS))?);
             }
             let facts = facts::gather(&place.klamp, place.threads());
-            report::write(&all, &[], &facts, &place.out)?;
+            report::write(&samples, &counts, &facts, &place.out)?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Pump {
@@ -144,31 +150,50 @@ fn run(args: &RunArgs) -> Result<ExitCode, Box<dyn Error>> {
     for (label, value) in &facts {
         println!("{label}: {value}");
     }
-    if args.count {
-        loads.retain(|load| matches!(load.traffic, Traffic::Exchanges { .. }));
-        let counts = count::run(&own, &others, &loads, threads, &logs)?;
-        report::write(&[], &counts, &facts, &place.out)?;
-        return Ok(ExitCode::SUCCESS);
-    }
+    let mut failures = Vec::new();
     let runs = if args.quick { 1 } else { args.runs };
-    let mut contenders: Vec<Box<dyn Contender>> = Vec::new();
-    contenders.extend(
-        own.into_iter()
-            .map(|own| Box::new(own) as Box<dyn Contender>),
-    );
-    contenders.extend(others);
-    let raw = place.out.join("samples.jsonl");
-    let outcome = rounds::run(&contenders, &loads, runs, threads, &logs, &raw)?;
-    report::write(&outcome.samples, &[], &facts, &place.out)?;
-    if outcome.failures.is_empty() {
+    let all: Vec<&dyn Contender> = own.iter().map(|own| own as &dyn Contender).collect();
+    let all: Vec<&dyn Contender> = all
+        .into_iter()
+        .chain(others.iter().map(Box::as_ref))
+        .collect();
+    let samples = rounds::run(&all, &loads, runs, threads, &logs, &mut failures);
+    keep(&place.out.join(SAMPLES), &samples)?;
+    let mut counts = Vec::new();
+    if args.count {
+        // Many connections are slow to trace, and cost no other calls than few.
+        loads.retain(|load| {
+            let few = load.connections <= 8 || !args.loads.is_empty();
+            few && matches!(load.traffic, Traffic::Exchanges { .. })
+        });
+        counts = count::run(&own, &others, &loads, threads, &logs, &mut failures);
+    }
+    keep(&place.out.join(COUNTS), &counts)?;
+    report::write(&samples, &counts, &facts, &place.out)?;
+    println!("{}", place.out.join("RESULTS.md").display());
+    if failures.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }
-    eprintln!(
-        "{} runs FAILED:\n{}",
-        outcome.failures.len(),
-        outcome.failures.join("\n")
-    );
+    eprintln!("{} FAILED:\n{}", failures.len(), failures.join("\n"));
     Ok(ExitCode::FAILURE)
+}
+
+/// Each a line of JSON.
+fn keep<T: Serialize>(file: &Path, all: &[T]) -> Result<(), Box<dyn Error>> {
+    let mut text = String::new();
+    for one in all {
+        text.push_str(&serde_json::to_string(one)?);
+        text.push('\n');
+    }
+    Ok(fs::write(file, text)?)
+}
+
+/// What [`keep`] has kept.
+fn lines<T: DeserializeOwned>(file: &Path) -> Result<Vec<T>, Box<dyn Error>> {
+    let text = fs::read_to_string(file)?;
+    text.lines()
+        .map(|line| Ok(serde_json::from_str(line)?))
+        .collect()
 }
 
 /// A name that is nowhere would otherwise be a load that nobody misses.

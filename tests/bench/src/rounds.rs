@@ -5,54 +5,38 @@ use crate::contender::Contender;
 use crate::load::Load;
 use crate::sample::Sample;
 use crate::trial;
-use std::fs::File;
-use std::io::{self, Write};
 use std::path::Path;
 
-/// What came of it.
-#[derive(Debug, Default)]
-pub struct Outcome {
-    /// Of the runs that went well.
-    pub samples: Vec<Sample>,
-    /// What went wrong with the others.
-    pub failures: Vec<String>,
-}
-
-/// Runs them all. Each sample is a line of JSON in the file `raw` as soon as it is there.
-///
-/// # Errors
-/// If `raw` cannot be written.
+/// Runs them all, and adds to `failures` what went wrong: such a run gives no sample.
 pub fn run(
-    contenders: &[Box<dyn Contender>],
+    contenders: &[&dyn Contender],
     loads: &[Load],
     rounds: u32,
     threads: usize,
     dir: &Path,
-    raw: &Path,
-) -> io::Result<Outcome> {
-    let mut raw = File::create(raw)?;
-    let mut outcome = Outcome::default();
+    failures: &mut Vec<String>,
+) -> Vec<Sample> {
+    let mut samples = Vec::new();
     for round in 0..rounds {
         for load in loads.iter().filter(|load| round < load.rounds) {
             for turn in 0..contenders.len() {
-                let contender = &contenders[(turn + round as usize) % contenders.len()];
-                let name = contender.name();
-                match trial::run(contender.as_ref(), load, round, threads, dir) {
+                let contender = contenders[(turn + round as usize) % contenders.len()];
+                match trial::run(contender, load, round, threads, dir) {
                     Ok(sample) => {
                         tell(&sample);
-                        writeln!(raw, "{}", serde_json::to_string(&sample)?)?;
-                        outcome.samples.push(sample);
+                        samples.push(sample);
                     }
                     Err(error) => {
+                        let name = contender.name();
                         let text = format!("round {round}, {}, {name}: {error}", load.name);
                         eprintln!("FAILED: {text}");
-                        outcome.failures.push(text);
+                        failures.push(text);
                     }
                 }
             }
         }
     }
-    Ok(outcome)
+    samples
 }
 
 fn tell(sample: &Sample) {
