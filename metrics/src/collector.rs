@@ -1,5 +1,6 @@
 //! Sums the shards when scraped, and makes families of the sums.
 
+use crate::counter::Counter;
 use crate::families::{self, Family, Filled};
 use crate::histogram::{DURATION_BOUNDS, EXCESS_BOUNDS, HistogramSum};
 use crate::labels::{ACKS, KeyRow, OTHER, OpaqueReason, Outcome, VERSIONS};
@@ -8,7 +9,6 @@ use crate::versions::Versions;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What the shards hold, and what is set from outside at each scrape.
@@ -102,8 +102,10 @@ fn connections(shards: &[Arc<Shard>]) -> Vec<MetricFamily> {
     let mut acks = Filled::new(families::PRODUCE_REQUESTS);
     let mut opaque = Filled::new(families::OPAQUE_FRAMES);
     opened.value(&[], sum(shards, |shard| &shard.opened) as f64);
-    active.value(&[], sum_signed(shards, |shard| &shard.active) as f64);
-    in_flight.value(&[], sum_signed(shards, |shard| &shard.in_flight) as f64);
+    let open = sum(shards, |shard| &shard.active).cast_signed();
+    active.value(&[], open as f64);
+    let waiting = sum(shards, |shard| &shard.in_flight).cast_signed();
+    in_flight.value(&[], waiting as f64);
     for (slot, label) in ACKS.iter().enumerate() {
         used(&mut acks, &[label], sum(shards, |shard| &shard.acks[slot]));
     }
@@ -240,12 +242,7 @@ fn used(filled: &mut Filled, labels: &[&str], count: u64) {
     }
 }
 
-fn sum<T>(of: &[T], counter: impl Fn(&T) -> &AtomicU64) -> u64 {
+fn sum<T>(of: &[T], counter: impl Fn(&T) -> &Counter) -> u64 {
     of.iter()
-        .fold(0, |sum, one| sum.wrapping_add(counter(one).load(Relaxed)))
-}
-
-fn sum_signed(of: &[Arc<Shard>], gauge: impl Fn(&Shard) -> &AtomicI64) -> i64 {
-    of.iter()
-        .fold(0, |sum, one| sum.wrapping_add(gauge(one).load(Relaxed)))
+        .fold(0, |sum, one| sum.wrapping_add(counter(one).get()))
 }

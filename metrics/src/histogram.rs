@@ -3,9 +3,8 @@
 //! Buckets hold counts of their own, not cumulative ones: an observation touches one bucket and the
 //! sum. The scrape accumulates.
 
+use crate::counter::Counter;
 use prometheus::proto;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
 
 /// Upper bounds in milliseconds. Fetch waits 500 ms unless told otherwise and JoinGroup up to five
 /// minutes, so there is a bound at or close to each.
@@ -38,26 +37,26 @@ pub(crate) fn bounds_seconds(bounds: usize) -> impl Iterator<Item = f64> {
 #[derive(Debug)]
 pub(crate) struct Histogram {
     /// The last is what lies beyond the last bound in use.
-    buckets: [AtomicU64; DURATION_BOUNDS + 1],
-    sum_nanos: AtomicU64,
+    buckets: [Counter; DURATION_BOUNDS + 1],
+    sum_nanos: Counter,
 }
 
 impl Default for Histogram {
     fn default() -> Self {
         Self {
-            buckets: [const { AtomicU64::new(0) }; DURATION_BOUNDS + 1],
-            sum_nanos: AtomicU64::new(0),
+            buckets: [const { Counter::new() }; DURATION_BOUNDS + 1],
+            sum_nanos: Counter::new(),
         }
     }
 }
 
 impl Histogram {
-    /// Counts `took`; a bound belongs to the bucket below it.
-    pub(crate) fn observe(&self, took: Duration) {
-        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+    /// Counts one duration; a bound belongs to the bucket below it.
+    #[inline]
+    pub(crate) fn observe(&self, nanos: u64) {
         let bucket = BOUNDS_NANOS.partition_point(|&bound| bound < nanos);
-        self.buckets[bucket].fetch_add(1, Relaxed);
-        self.sum_nanos.fetch_add(nanos, Relaxed);
+        self.buckets[bucket].add(1);
+        self.sum_nanos.add(nanos);
     }
 }
 
@@ -71,9 +70,9 @@ pub(crate) struct HistogramSum {
 impl HistogramSum {
     pub(crate) fn add(&mut self, one: &Histogram) {
         for (sum, bucket) in self.buckets.iter_mut().zip(&one.buckets) {
-            *sum = sum.wrapping_add(bucket.load(Relaxed));
+            *sum = sum.wrapping_add(bucket.get());
         }
-        self.sum_nanos = self.sum_nanos.wrapping_add(one.sum_nanos.load(Relaxed));
+        self.sum_nanos = self.sum_nanos.wrapping_add(one.sum_nanos.get());
     }
 
     /// `None` where nothing was observed.

@@ -192,6 +192,7 @@ impl Labels {
         self.keys.len() + ADVERTISED_KEYS + 1
     }
 
+    #[inline]
     pub(crate) fn row(&self, api_key: i16) -> KeyRow {
         let named = usize::try_from(api_key)
             .ok()
@@ -234,6 +235,7 @@ impl Labels {
     }
 
     /// The slot of a version; [`VERSIONS`] stands for `other`.
+    #[inline]
     pub(crate) fn version_slot(&self, row: KeyRow, version: i16) -> usize {
         let known = self
             .keys
@@ -251,6 +253,7 @@ impl Labels {
     }
 
     /// `None` for a code without a name.
+    #[inline]
     pub(crate) fn error_slot(&self, code: i16) -> Option<usize> {
         let index = usize::try_from(i32::from(code) + 1).ok()?;
         match *self.error_by_code.get(index)? {
@@ -259,6 +262,7 @@ impl Labels {
         }
     }
 
+    #[cold]
     fn unnamed_row(&self, api_key: i16) -> KeyRow {
         let taken = self.advertised.iter().map_while(OnceLock::get);
         let found = taken.enumerate().find(|(_, (code, _))| *code == api_key);

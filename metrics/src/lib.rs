@@ -8,6 +8,7 @@
 mod capped;
 mod catalog;
 mod collector;
+mod counter;
 mod families;
 mod histogram;
 mod labels;

@@ -15,6 +15,7 @@ pub(crate) struct UnnamedCodes {
 }
 
 impl UnnamedCodes {
+    #[cold]
     pub(crate) fn add(&self, row: KeyRow, code: i16, count: u64) {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let room = counts.len() < PAIRS || counts.contains_key(&(row, Some(code)));

@@ -122,6 +122,16 @@ fn counts_of_all_threads_are_summed() {
 }
 
 #[test]
+#[cfg(debug_assertions)]
+fn a_second_thread_that_counts_into_a_shard_is_found_out() {
+    let metrics = metrics();
+    let shard = metrics.shard();
+    shard.acks(1);
+    let second = std::thread::scope(|scope| scope.spawn(|| shard.acks(1)).join());
+    assert!(second.is_err());
+}
+
+#[test]
 fn gauges_of_all_threads_are_summed_and_return_to_zero() {
     let metrics = metrics();
     let (one, two) = (metrics.shard(), metrics.shard());
