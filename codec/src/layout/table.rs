@@ -220,6 +220,7 @@ pub fn versions(api_key: ApiKey) -> Option<VersionRange> {
 impl Root {
     /// For a walk that tells what the data path looks for: few roles, and no names. `None` where this
     /// message is not known.
+    #[inline]
     pub fn find(direction: Direction, api_key: ApiKey, api_version: i16) -> Option<Self> {
         super::hot().root(direction, api_key, api_version)
     }
@@ -237,11 +238,13 @@ impl Root {
 }
 
 impl Table {
+    #[inline]
     fn api(&self, api_key: ApiKey) -> Option<&Api> {
         self.apis.get(usize::try_from(api_key.0).ok()?)
     }
 
     /// Where the message begins, if the table has it.
+    #[inline]
     pub(crate) fn root(
         &'static self,
         direction: Direction,

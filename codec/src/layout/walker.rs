@@ -65,6 +65,23 @@ impl Walker {
         }
     }
 
+    /// As if new: for one message after the other. What lies deeper than the first level is written
+    /// before it is read, so it need not be cleared.
+    #[inline]
+    pub fn restart(&mut self, root: Root, len: u32) {
+        let [message, ..] = &mut self.levels;
+        *message = Level::once(root.first);
+        self.table = root.table;
+        self.depth = 0;
+        self.stopped = false;
+        self.passed = false;
+        self.in_tags = false;
+        self.limit = len;
+        self.at = 0;
+        self.region = Region::None;
+        self.kept_len = 0;
+    }
+
     /// Reads on. Returns how many bytes of `bytes` are consumed and why it stopped. It consumes all
     /// it is fed unless the message is done (or failed): a value cut in two is kept inside.
     ///

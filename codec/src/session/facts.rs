@@ -24,14 +24,17 @@ pub(super) struct Facts {
 
 impl Facts {
     /// A request has begun and has this place in the queue.
+    #[inline]
     pub(super) fn begin(&mut self, ticket: Ticket) {
         self.ticket = Some(ticket);
         self.acks0 = false;
         self.in_topic = false;
         self.mechanism = Mechanism::default();
-        // (freed here and not kept: most connections tell their software once)
-        self.software_name = Vec::new();
-        self.software_version = Vec::new();
+        if self.software_name.capacity() > 0 || self.software_version.capacity() > 0 {
+            // (freed here and not kept: most connections tell their software once)
+            self.software_name = Vec::new();
+            self.software_version = Vec::new();
+        }
     }
 
     /// Whether the request is a Produce with acks=0.
@@ -45,11 +48,13 @@ impl Facts {
     }
 
     /// The request's entry, while it waits for its answer.
+    #[inline]
     pub(super) fn entry<'a>(&self, cx: &'a mut Shared) -> Option<&'a mut Entry> {
         cx.queue.get(self.ticket?)
     }
 
     /// Takes in one field, which stands at `at` in the stream.
+    #[inline(always)]
     pub(super) fn take(
         &mut self,
         event: Event<'_>,
@@ -57,6 +62,15 @@ impl Facts {
         cx: &mut Shared,
         to: &mut impl Observer,
     ) {
+        let is_topic = matches!(event.role, Role::TopicName | Role::TopicId);
+        if !is_topic || self.acks0 {
+            self.take_known(event, at, cx, to);
+        }
+    }
+
+    /// The same, but for topics that nobody asks for.
+    #[inline(never)]
+    fn take_known(&mut self, event: Event<'_>, at: u64, cx: &mut Shared, to: &mut impl Observer) {
         match (event.role, event.value) {
             (Role::Acks, Value::Int(acks)) => self.take_acks(acks, at, cx, to),
             (Role::Wait, Value::Int(ms)) => {

@@ -20,18 +20,25 @@ const MOST_HOST: usize = 255;
 pub(super) struct Findings {
     codes: [(i16, u32); CODES],
     used: usize,
+    /// Which of those in use came last: the next is most likely the same.
+    last: usize,
     any_error: bool,
     node_id: i32,
     host: Vec<u8>,
 }
 
 impl Findings {
+    #[inline]
     pub(super) fn begin(&mut self) {
         self.used = 0;
+        self.last = CODES;
         self.any_error = false;
-        self.host = Vec::new(); // an idle connection keeps no host
+        if self.host.capacity() > 0 {
+            self.host = Vec::new(); // an idle connection keeps no host
+        }
     }
 
+    #[inline]
     pub(super) fn outcome(&self) -> Outcome {
         match self.any_error {
             true => Outcome::Error,
@@ -40,7 +47,27 @@ impl Findings {
     }
 
     /// Takes in one field, which stands at `at` in the stream.
+    #[inline(always)]
     pub(super) fn take(
+        &mut self,
+        event: Event<'_>,
+        at: u64,
+        exchange: Exchange,
+        to: &mut impl Observer,
+    ) {
+        if let (Role::ErrorCode, Value::Int(code)) = (event.role, event.value)
+            && let Some((last, count)) = self.codes.get_mut(self.last)
+            && i64::from(*last) == code
+        {
+            *count = count.saturating_add(1);
+            return;
+        }
+        self.take_other(event, at, exchange, to);
+    }
+
+    /// The same for all but a code that follows its like.
+    #[inline(never)]
+    fn take_other(
         &mut self,
         event: Event<'_>,
         at: u64,
@@ -82,21 +109,26 @@ impl Findings {
 
     fn tally(&mut self, code: i16, at: u64, exchange: Exchange, to: &mut impl Observer) {
         self.any_error |= code != 0;
-        let used = self.codes.get_mut(..self.used).unwrap_or_default();
-        if let Some((_, count)) = used.iter_mut().find(|(known, _)| *known == code) {
-            *count = count.saturating_add(1);
-            return;
+        let used = self.codes.iter_mut().take(self.used).enumerate();
+        for (index, (known, count)) in used {
+            if *known == code {
+                *count = count.saturating_add(1);
+                self.last = index;
+                return;
+            }
         }
         if self.used == CODES {
             self.emit(exchange, at, to);
         }
         if let Some(place) = self.codes.get_mut(self.used) {
             *place = (code, 1);
+            self.last = self.used;
             self.used = self.used.saturating_add(1);
         }
     }
 
     /// Tells the tally and begins a new one.
+    #[inline]
     pub(super) fn emit(&mut self, exchange: Exchange, at: u64, to: &mut impl Observer) {
         for (code, count) in self.codes.get(..self.used).unwrap_or_default() {
             let errors = Observation::Errors {
@@ -107,5 +139,6 @@ impl Findings {
             to.observe(RESPONSE, at, errors);
         }
         self.used = 0;
+        self.last = CODES;
     }
 }

@@ -14,8 +14,23 @@ pub(super) struct Frame {
     pub(super) body_at: u64,
     /// Bytes not consumed yet.
     left: u32,
-    walk: Option<Walker>,
+    /// Whether the lane's walker is at work on it.
+    walked: bool,
     understood: bool,
+}
+
+/// The walker of one direction: a new one for each message would be most of what a short one costs.
+#[derive(Debug, Default)]
+pub(super) struct Reader(Option<Walker>);
+
+impl Reader {
+    #[inline]
+    fn start(&mut self, root: Root, len: u32) {
+        match &mut self.0 {
+            Some(walker) => walker.restart(root, len),
+            none => *none = Some(Walker::new(root, len)),
+        }
+    }
 }
 
 /// What became of the bytes shown to a frame.
@@ -32,27 +47,33 @@ pub(super) struct Advance {
 }
 
 impl Frame {
-    /// `left`: bytes of the frame behind its header's fixed part. `root`: `None` leaves it unread.
+    /// `left`: bytes of the frame behind its header's fixed part. `root`: `None` leaves it unread, else
+    /// `reader` begins to read it.
+    #[inline]
     pub(super) fn new(
         exchange: Exchange,
         bytes: u64,
         body_at: u64,
         left: u32,
         root: Option<Root>,
+        reader: &mut Reader,
     ) -> Self {
+        if let Some(root) = root {
+            reader.start(root, left);
+        }
         Self {
             exchange,
             bytes,
             body_at,
             left,
-            walk: root.map(|root| Walker::new(root, left)),
+            walked: root.is_some(),
             understood: root.is_some(),
         }
     }
 
     /// Whether all of the frame has been consumed.
     pub(super) fn is_over(&self) -> bool {
-        self.left == 0 && self.walk.is_none()
+        self.left == 0 && !self.walked
     }
 
     /// Whether the body has been read to its end, or can still be.
@@ -60,8 +81,15 @@ impl Frame {
         self.understood
     }
 
-    /// Consumes what belongs to the frame at the start of `shown`.
-    pub(super) fn advance(&mut self, shown: &[u8], on: &mut impl FnMut(Event<'_>)) -> Advance {
+    /// Consumes what belongs to the frame at the start of `shown`; `reader` is the one that it began
+    /// with.
+    #[inline]
+    pub(super) fn advance(
+        &mut self,
+        reader: &mut Reader,
+        shown: &[u8],
+        on: &mut impl FnMut(Event<'_>),
+    ) -> Advance {
         let mine = shown.get(..self.left as usize).unwrap_or(shown);
         let mut advance = Advance {
             seen: 0,
@@ -69,12 +97,14 @@ impl Frame {
             trailing: 0,
             fault: None,
         };
-        if let Some(walker) = &mut self.walk {
+        if self.walked
+            && let Some(walker) = &mut reader.0
+        {
             match walker.feed(mine, on) {
                 Ok((n, Progress::Done)) => {
                     advance.seen = n.min(mine.len());
                     advance.trailing = self.left.saturating_sub(advance.seen as u32);
-                    self.walk = None;
+                    self.walked = false;
                 }
                 Ok((_, Progress::Skippable(n))) => {
                     advance.seen = mine.len();
@@ -87,11 +117,11 @@ impl Frame {
             let consumed = advance.unseen.saturating_add(advance.seen as u32);
             self.left = self.left.saturating_sub(consumed);
             if advance.fault.is_some() {
-                self.walk = None;
+                self.walked = false;
                 self.understood = false;
             }
         }
-        if self.walk.is_none() {
+        if !self.walked {
             let behind = mine.len().saturating_sub(advance.seen);
             self.left = self.left.saturating_sub(behind as u32);
             advance.seen = mine.len();

@@ -32,6 +32,7 @@ pub(super) enum ReadHeader<'a> {
 }
 
 /// Reads the header at the start of `shown`, whose length field has been found to be `length`.
+#[inline]
 pub(super) fn read_request(shown: &[u8], length: u32) -> ReadHeader<'_> {
     let fixed = length.min(10) as usize;
     let Some((_, frame)) = shown.split_first_chunk::<4>() else {
@@ -81,16 +82,19 @@ pub(super) fn read_request(shown: &[u8], length: u32) -> ReadHeader<'_> {
 }
 
 /// The correlation id of the response at the start of `shown`, if it is there.
+#[inline]
 pub(super) fn response_correlation_id(shown: &[u8]) -> Option<CorrelationId> {
     int32(shown, 4).map(CorrelationId)
 }
 
 /// The length field at the start of `shown`.
+#[inline]
 pub(super) fn length_field(shown: &[u8]) -> Option<[u8; 4]> {
     shown.first_chunk().copied()
 }
 
 /// How many bytes a frame of this length has, its length field included.
+#[inline]
 pub(super) fn frame_bytes(length: u32) -> u64 {
     u64::from(length).saturating_add(reject::LENGTH_FIELD)
 }

@@ -37,6 +37,12 @@ pub(super) struct Entry {
 }
 
 impl Entry {
+    /// Whether a response with this id is the answer of a broker's to it.
+    #[inline]
+    fn answers(&self, id: CorrelationId) -> bool {
+        !self.token && self.answer != Answer::Local && self.exchange.correlation_id == id
+    }
+
     pub(super) fn wait(&self) -> Option<Duration> {
         u64::try_from(self.wait_ms).ok().map(Duration::from_millis)
     }
@@ -65,10 +71,12 @@ pub(super) enum Match {
 pub(super) struct Ticket(u64);
 
 impl Pending {
+    #[inline]
     pub(super) fn len(&self) -> usize {
         self.queue.len()
     }
 
+    #[inline]
     pub(super) fn front(&self) -> Option<&Entry> {
         self.queue.front()
     }
@@ -84,6 +92,7 @@ impl Pending {
 
     /// Whether one more request may enter. Entries that may never be answered do not hold the
     /// others up: the oldest gives way.
+    #[inline]
     pub(super) fn has_room(&mut self) -> bool {
         if self.queue.len() < MAX_IN_FLIGHT {
             return true;
@@ -95,12 +104,14 @@ impl Pending {
         giving_way
     }
 
+    #[inline]
     pub(super) fn push(&mut self, entry: Entry) -> Ticket {
         let ticket = self.gone.saturating_add(self.queue.len() as u64);
         self.queue.push_back(entry);
         Ticket(ticket)
     }
 
+    #[inline]
     pub(super) fn get(&mut self, ticket: Ticket) -> Option<&mut Entry> {
         let index = ticket.0.checked_sub(self.gone)?;
         self.queue.get_mut(usize::try_from(index).ok()?)
@@ -117,6 +128,7 @@ impl Pending {
         is_youngest
     }
 
+    #[inline]
     pub(super) fn pop(&mut self) -> Option<Entry> {
         let entry = self.queue.pop_front()?;
         self.gone = self.gone.saturating_add(1);
@@ -128,7 +140,16 @@ impl Pending {
 
     /// What a response with this id answers: the oldest entry, or a later one with only unknown ones
     /// before it, which then leave without an answer. Answers of our own between them go first.
+    #[inline]
     pub(super) fn matching(&mut self, id: CorrelationId) -> Option<Match> {
+        if self.front()?.answers(id) {
+            return self.pop().map(Match::Entry);
+        }
+        self.matching_later(id)
+    }
+
+    #[cold]
+    fn matching_later(&mut self, id: CorrelationId) -> Option<Match> {
         let index = self.later(id)?;
         for _ in 0..index {
             if self.front().is_some_and(|e| e.answer == Answer::Local) {
@@ -143,8 +164,7 @@ impl Pending {
     /// need not answer.
     pub(super) fn later(&self, id: CorrelationId) -> Option<usize> {
         for (index, entry) in self.queue.iter().enumerate() {
-            if !entry.token && entry.answer != Answer::Local && entry.exchange.correlation_id == id
-            {
+            if entry.answers(id) {
                 return Some(index);
             }
             if entry.answer == Answer::Expected {

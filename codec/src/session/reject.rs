@@ -14,6 +14,7 @@ pub(super) const MIN_RESPONSE: i32 = 4;
 pub(super) const MAX_TOKEN: u32 = 524_288;
 
 /// Checks the length field of a frame. `first`: nothing came before it in this direction.
+#[inline]
 pub(super) fn check(field: [u8; 4], first: bool, min: i32, max: u32) -> Result<u32, RejectReason> {
     let length = i32::from_be_bytes(field);
     let too_large = u32::try_from(length).is_ok_and(|l| l > max);
@@ -32,6 +33,7 @@ pub(super) fn check(field: [u8; 4], first: bool, min: i32, max: u32) -> Result<u
 
 /// The protocol whose first four bytes these are, if they are one's. None of them is a likely
 /// length: the smallest (a TLS alert) is above 336 MiB.
+#[cold]
 fn other_protocol(field: [u8; 4]) -> Option<RejectReason> {
     match &field {
         // content type alert, handshake or application data; then major version 3

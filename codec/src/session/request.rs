@@ -3,7 +3,7 @@
 
 use super::cursor::Cursor;
 use super::facts::Facts;
-use super::frame::Frame;
+use super::frame::{Frame, Reader};
 use super::header::{self, ReadHeader, RequestHeader};
 use super::pending::{Answer, Entry};
 use super::reject::{self, MAX_TOKEN, MIN_REQUEST};
@@ -27,14 +27,11 @@ pub(super) struct RequestLane {
     at: u64,
     /// Whether a part of the next frame's head is held.
     partial: bool,
+    reader: Reader,
     facts: Facts,
 }
 
 #[derive(Debug, Default)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a box would be an allocation per message"
-)]
 enum State {
     /// Between frames.
     #[default]
@@ -350,7 +347,9 @@ impl RequestLane {
         let left = frame_bytes.saturating_sub(header.read as u64);
         self.at = self.at.saturating_add(header.read as u64);
         let left = u32::try_from(left).unwrap_or(u32::MAX);
-        self.state = State::Request(Frame::new(exchange, frame_bytes, self.at, left, root));
+        let reader = &mut self.reader;
+        let frame = Frame::new(exchange, frame_bytes, self.at, left, root, reader);
+        self.state = State::Request(frame);
     }
 
     /// Consumes what is there of the body; returns how many bytes after that need not be shown.
@@ -360,7 +359,7 @@ impl RequestLane {
         };
         let (exchange, body_at) = (frame.exchange, frame.body_at);
         let facts = &mut self.facts;
-        let advance = frame.advance(cursor.rest(), &mut |event| {
+        let advance = frame.advance(&mut self.reader, cursor.rest(), &mut |event| {
             let at = body_at.saturating_add(u64::from(event.at));
             facts.take(event, at, cx, to);
         });

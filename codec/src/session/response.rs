@@ -4,7 +4,7 @@
 
 use super::cursor::Cursor;
 use super::findings::Findings;
-use super::frame::Frame;
+use super::frame::{Frame, Reader};
 use super::header;
 use super::hold::Held;
 use super::pending::{Answer, Entry, Match};
@@ -18,7 +18,7 @@ use crate::observation::{
     CloseReason, Exchange, Observation, Observer, OpaqueReason, Outcome, RejectReason,
 };
 use crate::types::{ApiKey, CorrelationId, Direction};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const RESPONSE: Direction = Direction::Response;
 
@@ -30,14 +30,11 @@ pub(super) struct ResponseLane {
     pub(super) at: u64,
     /// Whether a part of the next frame's head is held.
     partial: bool,
+    reader: Reader,
     findings: Findings,
 }
 
 #[derive(Debug, Default)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a box would be an allocation per message"
-)]
 pub(super) enum State {
     /// Between frames.
     #[default]
@@ -48,6 +45,33 @@ pub(super) enum State {
     Token,
     /// An ApiVersions answer, until all of it is there.
     Held(Held),
+}
+
+/// How long ago things were at one time. Many were at the same: what one read brings is received at
+/// once.
+struct Since {
+    now: Instant,
+    then: Instant,
+    took: Duration,
+}
+
+impl Since {
+    fn new(now: Instant) -> Self {
+        Self {
+            now,
+            then: now,
+            took: Duration::ZERO,
+        }
+    }
+
+    #[inline]
+    fn then(&mut self, then: Instant) -> Duration {
+        if then != self.then {
+            self.then = then;
+            self.took = self.now.saturating_duration_since(then);
+        }
+        self.took
+    }
 }
 
 impl ResponseLane {
@@ -80,12 +104,13 @@ impl ResponseLane {
 
     fn turn(&mut self, input: Input<'_>, cx: &mut Shared, to: &mut impl Observer) -> Step {
         let mut cursor = Cursor::new(input.shown);
+        let mut since = Since::new(input.now);
         loop {
             if cx.unseen {
                 return cursor.unseen(input.eof);
             }
             let step = match &mut self.state {
-                State::Head => self.head(&mut cursor, &input, cx, to),
+                State::Head => self.head(&mut cursor, &input, &mut since, cx, to),
                 State::Response(frame) if frame.is_over() => {
                     self.end_response(cx, to);
                     None
@@ -118,6 +143,7 @@ impl ResponseLane {
         &mut self,
         cursor: &mut Cursor<'_>,
         input: &Input<'_>,
+        since: &mut Since,
         cx: &mut Shared,
         to: &mut impl Observer,
     ) -> Option<Step> {
@@ -167,7 +193,7 @@ impl ResponseLane {
             return Some(self.need(8, cursor, input, cx));
         };
         match cx.queue.matching(id) {
-            Some(Match::Entry(entry)) => self.begin(entry, frame_bytes, input.now, cursor, cx, to),
+            Some(Match::Entry(entry)) => self.begin(entry, frame_bytes, since, cursor, cx, to),
             Some(Match::OursFirst) => None,
             None => Some(self.mismatch(id, cursor, cx, to)),
         }
@@ -296,7 +322,7 @@ impl ResponseLane {
         &mut self,
         entry: Entry,
         frame_bytes: u64,
-        now: Instant,
+        since: &mut Since,
         cursor: &mut Cursor<'_>,
         cx: &mut Shared,
         to: &mut impl Observer,
@@ -305,7 +331,7 @@ impl ResponseLane {
         let head = Observation::ResponseHead {
             exchange,
             frame_bytes,
-            latency: (entry.received).map(|received| now.saturating_duration_since(received)),
+            latency: (entry.received).map(|received| since.then(received)),
             wait: entry.wait(),
         };
         to.observe(RESPONSE, self.at, head);
@@ -343,7 +369,9 @@ impl ResponseLane {
         cursor.pass(8);
         self.at = self.at.saturating_add(8);
         let left = u32::try_from(frame_bytes.saturating_sub(8)).unwrap_or(u32::MAX);
-        self.state = State::Response(Frame::new(exchange, frame_bytes, self.at, left, root));
+        let reader = &mut self.reader;
+        let frame = Frame::new(exchange, frame_bytes, self.at, left, root, reader);
+        self.state = State::Response(frame);
     }
 
     /// Consumes what is there of the body; returns how many bytes after that need not be shown.
@@ -353,7 +381,7 @@ impl ResponseLane {
         };
         let (exchange, body_at) = (frame.exchange, frame.body_at);
         let findings = &mut self.findings;
-        let advance = frame.advance(cursor.rest(), &mut |event| {
+        let advance = frame.advance(&mut self.reader, cursor.rest(), &mut |event| {
             let at = body_at.saturating_add(u64::from(event.at));
             findings.take(event, at, exchange, to);
         });

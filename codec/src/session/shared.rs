@@ -83,6 +83,7 @@ impl Shared {
                 .is_some_and(within)
     }
 
+    #[inline]
     pub(super) fn in_flight(&self) -> Observation<'static> {
         Observation::InFlight(u32::try_from(self.queue.len()).unwrap_or(u32::MAX))
     }

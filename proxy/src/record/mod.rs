@@ -119,12 +119,18 @@ impl Record {
             .or(self.client.as_ref().map(|client| &client.name))
     }
 
+    #[inline]
     fn request_head(&mut self, client_id: Option<&[u8]>) {
         let client_id = client_id.map(cut);
         let is_new = |name: &ClientName| name.client_id.as_deref() != client_id;
         if self.name().is_none_or(is_new) {
-            self.claim(|name| name.client_id = client_id.map(Into::into));
+            self.claim_id(client_id);
         }
+    }
+
+    #[cold]
+    fn claim_id(&mut self, client_id: Option<&[u8]>) {
+        self.claim(|name| name.client_id = client_id.map(Into::into));
     }
 
     fn software(&mut self, name: &[u8], version: &[u8]) {
@@ -149,6 +155,7 @@ impl Record {
         }
     }
 
+    #[inline]
     fn request_end(&mut self, exchange: Exchange, frame_bytes: u64) {
         if let Some(name) = self.claim.take() {
             self.take_name(*name);
@@ -183,12 +190,20 @@ impl Record {
         self.view.set_in_flight(requests);
     }
 
+    #[inline]
     fn errors(&mut self, exchange: Exchange, code: ErrorCode, count: u32) {
         let is_named = self
             .shard
             .error_code(self.row(exchange.api_key), code.0, count);
+        if !is_named {
+            self.unnamed(exchange, code);
+        }
+    }
+
+    #[cold]
+    fn unnamed(&mut self, exchange: Exchange, code: ErrorCode) {
         let told = (exchange.api_key, code);
-        if !is_named && self.unnamed.len() < UNNAMED && !self.unnamed.contains(&told) {
+        if self.unnamed.len() < UNNAMED && !self.unnamed.contains(&told) {
             self.unnamed.push(told);
             self.note_unnamed(exchange, code);
         }
@@ -232,54 +247,12 @@ impl Record {
             self.note_foreign_address(node_id, host, port);
         }
     }
-}
 
-impl Observer for Record {
-    fn observe(&mut self, direction: Direction, _: u64, what: Observation<'_>) {
+    /// What does not happen with every message.
+    #[cold]
+    #[inline(never)]
+    fn observe_rare(&mut self, direction: Direction, what: Observation<'_>) {
         match what {
-            Observation::RequestHead { client_id, .. } => self.request_head(client_id),
-            Observation::Software { name, version } => self.software(name, version),
-            Observation::ReplicaFetch { replica_id } => self.note_replica_fetch(replica_id),
-            Observation::Acks(acks) => self.shard.acks(acks),
-            Observation::RequestEnd {
-                exchange,
-                frame_bytes,
-            } => {
-                self.request_end(exchange, frame_bytes);
-            }
-            Observation::InFlight(requests) => self.in_flight(requests),
-            Observation::ResponseHead {
-                exchange,
-                latency,
-                wait,
-                ..
-            } => {
-                if let Some(latency) = latency {
-                    self.shard
-                        .answered_after(self.row(exchange.api_key), latency, wait);
-                }
-            }
-            Observation::Errors {
-                exchange,
-                code,
-                count,
-            } => self.errors(exchange, code, count),
-            Observation::Throttle { api_key, time } => {
-                self.shard.throttled(self.row(api_key), time);
-            }
-            Observation::ResponseEnd {
-                exchange,
-                frame_bytes,
-                outcome,
-            } => {
-                let outcome = match outcome {
-                    observation::Outcome::Ok => Outcome::Ok,
-                    observation::Outcome::Error => Outcome::Error,
-                    observation::Outcome::Opaque => Outcome::Opaque,
-                };
-                self.shard
-                    .response(self.row(exchange.api_key), outcome, frame_bytes);
-            }
             Observation::Answered { exchange } => self.answered(exchange),
             Observation::Learned(table) => self.learned(table),
             Observation::Opaque {
@@ -321,6 +294,69 @@ impl Observer for Record {
                 self.note_verdict(exchange, cause, topics);
             }
             Observation::RawTokens { begins } => self.note_raw_tokens(begins),
+            Observation::Software { name, version } => self.software(name, version),
+            Observation::ReplicaFetch { replica_id } => self.note_replica_fetch(replica_id),
+            // those that `observe` takes itself
+            Observation::RequestHead { .. }
+            | Observation::Acks(_)
+            | Observation::RequestEnd { .. }
+            | Observation::InFlight(_)
+            | Observation::ResponseHead { .. }
+            | Observation::Errors { .. }
+            | Observation::Throttle { .. }
+            | Observation::ResponseEnd { .. } => {}
+        }
+    }
+}
+
+impl Observer for Record {
+    // (inlined, since each place that calls it knows which observation it has: nothing is made, handed
+    // over and taken apart again)
+    #[inline(always)]
+    fn observe(&mut self, direction: Direction, _: u64, what: Observation<'_>) {
+        match what {
+            Observation::RequestHead { client_id, .. } => self.request_head(client_id),
+            Observation::Acks(acks) => self.shard.acks(acks),
+            Observation::RequestEnd {
+                exchange,
+                frame_bytes,
+            } => {
+                self.request_end(exchange, frame_bytes);
+            }
+            Observation::InFlight(requests) => self.in_flight(requests),
+            Observation::ResponseHead {
+                exchange,
+                latency,
+                wait,
+                ..
+            } => {
+                if let Some(latency) = latency {
+                    self.shard
+                        .answered_after(self.row(exchange.api_key), latency, wait);
+                }
+            }
+            Observation::Errors {
+                exchange,
+                code,
+                count,
+            } => self.errors(exchange, code, count),
+            Observation::Throttle { api_key, time } => {
+                self.shard.throttled(self.row(api_key), time);
+            }
+            Observation::ResponseEnd {
+                exchange,
+                frame_bytes,
+                outcome,
+            } => {
+                let outcome = match outcome {
+                    observation::Outcome::Ok => Outcome::Ok,
+                    observation::Outcome::Error => Outcome::Error,
+                    observation::Outcome::Opaque => Outcome::Opaque,
+                };
+                self.shard
+                    .response(self.row(exchange.api_key), outcome, frame_bytes);
+            }
+            rare => self.observe_rare(direction, rare),
         }
     }
 }
