@@ -6,7 +6,7 @@
 //! others compare contenders that are slowed down alike.
 
 use crate::contender::Contender;
-use crate::load::{Load, Traffic};
+use crate::load::Load;
 use crate::own::Own;
 use crate::sample::Count;
 use crate::trial::Trial;
@@ -40,12 +40,9 @@ pub fn system_calls(
     threads: usize,
     dir: &Path,
 ) -> io::Result<Vec<(String, f64)>> {
-    let Traffic::Exchanges { window, .. } = load.traffic else {
-        return Ok(Vec::new());
-    };
     let traced = traced(load);
     let trial = Trial::start(contender, load, threads, dir)?;
-    let mut source = trial.open(load)?;
+    let mut work = trial.prepare(load)?;
     let pids = trial.pids();
     let dir = dir.join(contender.name()).join(load.name).join("strace");
     fs::create_dir_all(&dir)?;
@@ -59,11 +56,11 @@ pub fn system_calls(
     }
     let mut strace = Process::spawn("strace", command, Stdio::null(), &dir, None);
     await_tracer(&pids, &mut strace)?;
-    source.exchange(traced, window)?;
+    work.run(traced)?;
     strace.signal(Signal::INT);
     strace.wait(Duration::from_secs(10));
-    drop(source);
-    trial.finish(traced)?;
+    drop(work);
+    trial.finish(load.reaches_sink(traced))?;
     let mut calls: Vec<(String, f64)> = read_table(&fs::read_to_string(&table)?)
         .into_iter()
         .map(|(name, count)| (name, count as f64 / traced as f64))
@@ -127,20 +124,21 @@ pub fn instructions(
         return Ok(None);
     };
     let exchanges = more(load);
-    let few = collected(&contender, &load.clone().of(exchanges), threads, dir)?;
-    let more = collected(&contender, &load.clone().of(2 * exchanges), threads, dir)?;
+    let few = collected(&contender, load, exchanges, threads, dir)?;
+    let more = collected(&contender, load, 2 * exchanges, threads, dir)?;
     Ok(Some((more as f64 - few as f64) / exchanges as f64))
 }
 
-fn collected(contender: &Own, load: &Load, threads: usize, dir: &Path) -> io::Result<u64> {
-    let Traffic::Exchanges { exchanges, window } = load.traffic else {
-        return Err(io::Error::other("a load without exchanges"));
-    };
+fn collected(
+    contender: &Own,
+    load: &Load,
+    times: u64,
+    threads: usize,
+    dir: &Path,
+) -> io::Result<u64> {
     let trial = Trial::start(contender, load, threads, dir)?;
-    let mut source = trial.open(load)?;
-    source.exchange(exchanges, window)?;
-    drop(source);
-    let told = trial.stop(exchanges)?;
+    trial.prepare(load)?.run(times)?;
+    let told = trial.stop(load.reaches_sink(times))?;
     let collected = told.split_once("Collected :").map(|(_, rest)| rest);
     let number = collected.and_then(|rest| rest.split_whitespace().next()?.parse().ok());
     number.ok_or_else(|| io::Error::other(format!("valgrind does not say a number: {told}")))

@@ -48,13 +48,13 @@ impl Load {
         }
     }
 
-    /// The same with as many exchanges.
-    #[must_use]
-    pub fn of(mut self, number: u64) -> Self {
-        if let Traffic::Exchanges { exchanges, .. } = &mut self.traffic {
-            *exchanges = number;
+    /// How many of so many exchanges are more than an ApiVersions request, which the sink does not
+    /// count.
+    pub fn reaches_sink(&self, exchanges: u64) -> u64 {
+        match self.traffic {
+            Traffic::Exchanges { .. } => exchanges,
+            Traffic::Idle(_) | Traffic::Churn => 0,
         }
-        self
     }
 
     /// The same, but short: to see that it works, not what it costs.

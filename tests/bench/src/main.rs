@@ -164,7 +164,11 @@ fn run(args: &RunArgs) -> Result<ExitCode, Box<dyn Error>> {
         // Many connections are slow to trace, and cost no other calls than few.
         loads.retain(|load| {
             let few = load.connections <= 8 || !args.loads.is_empty();
-            few && matches!(load.traffic, Traffic::Exchanges { .. })
+            match load.traffic {
+                Traffic::Exchanges { .. } => few,
+                Traffic::Churn => true,
+                Traffic::Idle(_) => false,
+            }
         });
         counts = count::run(&own, &others, &loads, threads, &logs, &mut failures);
     }

@@ -47,7 +47,7 @@ struct Connection {
 }
 
 /// What an exchange of requests came to.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Exchanged {
     /// Bytes moved, both directions together.
     pub bytes: u64,
@@ -248,7 +248,7 @@ impl Connection {
 ///
 /// # Errors
 /// Those of sockets, and if a right answer does not come in time.
-pub fn churn(address: SocketAddr, times: u32, conversation: &Conversation) -> io::Result<u64> {
+pub fn churn(address: SocketAddr, times: u64, conversation: &Conversation) -> io::Result<u64> {
     let request = conversation.requests.of(Kind::ApiVersions);
     let id = number(request, 8);
     let mut buffer = vec![0; 64 << 10];

@@ -65,12 +65,18 @@ impl Trial {
         self.running.pids()
     }
 
-    /// Opens the load's connections.
+    /// Opens the load's connections, where it has some that stay.
     ///
     /// # Errors
     /// If a right answer does not come in time.
-    pub fn open(&self, load: &Load) -> io::Result<Source<'_>> {
-        Source::open(self.listen, load.connections, true, &self.conversation)
+    pub fn prepare(&self, load: &Load) -> io::Result<Work<'_>> {
+        let open =
+            |metadata| Source::open(self.listen, load.connections, metadata, &self.conversation);
+        Ok(match load.traffic {
+            Traffic::Exchanges { window, .. } => Work::Exchanges(open(true)?, window),
+            Traffic::Idle(time) => Work::Idle(open(false)?, time),
+            Traffic::Churn => Work::Churn(self.listen, &self.conversation),
+        })
     }
 
     /// Ends the sink, and checks that it saw `requests` of the load and nothing else.
@@ -99,6 +105,39 @@ impl Trial {
     }
 }
 
+/// A load that can begin. The connections stay open until it is dropped.
+pub enum Work<'a> {
+    /// On these connections, with so many requests waiting at a time.
+    Exchanges(Source<'a>, u64),
+    /// With these connections, for so long.
+    Idle(Source<'a>, Duration),
+    /// With a connection for each exchange.
+    Churn(SocketAddr, &'a Conversation),
+}
+
+impl Work<'_> {
+    /// Does it, with so many exchanges.
+    ///
+    /// # Errors
+    /// If a right answer does not come in time.
+    pub fn run(&mut self, exchanges: u64) -> io::Result<Exchanged> {
+        let start = Instant::now();
+        let bytes = match self {
+            Self::Exchanges(source, window) => return source.exchange(exchanges, *window),
+            Self::Idle(_, time) => {
+                thread::sleep(*time);
+                0
+            }
+            Self::Churn(address, conversation) => churn(*address, exchanges, conversation)?,
+        };
+        Ok(Exchanged {
+            bytes,
+            elapsed: start.elapsed(),
+            round_trips: Vec::new(),
+        })
+    }
+}
+
 /// Runs it.
 ///
 /// # Errors
@@ -114,60 +153,21 @@ pub fn run(
     let pids = trial.pids();
     let me = [std::process::id()];
     let (at_rest, _) = resident(&pids)?;
-    let begin = || io::Result::Ok((Used::by(&pids)?, Used::by(&me)?, Machine::now()?));
-
+    let mut work = trial.prepare(load)?;
     let mut idle_rss_per_connection = None;
     let mut rss_after = None;
-    let mut of_load = 0;
-    // The connections stay open until all is measured.
-    let source;
-    let (before, exchanged) = match load.traffic {
-        Traffic::Exchanges { exchanges, window } => {
-            let mut opened = trial.open(load)?;
-            let before = begin()?;
-            of_load = exchanges;
-            let exchanged = opened.exchange(exchanges, window)?;
-            source = Some(opened);
-            (before, exchanged)
-        }
-        Traffic::Churn => {
-            let before = begin()?;
-            let start = Instant::now();
-            let bytes = churn(trial.listen, load.connections, &trial.conversation)?;
-            let elapsed = start.elapsed();
-            let exchanged = Exchanged {
-                bytes,
-                elapsed,
-                ..Exchanged::default()
-            };
-            source = None;
-            (before, exchanged)
-        }
-        Traffic::Idle(time) => {
-            let opened = Source::open(trial.listen, load.connections, false, &trial.conversation)?;
-            let (open, _) = resident(&pids)?;
-            if !pids.is_empty() {
-                let added = open.saturating_sub(at_rest) as f64;
-                idle_rss_per_connection = Some(added / f64::from(load.connections));
-            }
-            let before = begin()?;
-            let start = Instant::now();
-            thread::sleep(time);
-            let elapsed = start.elapsed();
-            source = Some(opened);
-            let exchanged = Exchanged {
-                elapsed,
-                ..Exchanged::default()
-            };
-            (before, exchanged)
-        }
-    };
-    let (used, own, machine) = before;
+    let idle = matches!(load.traffic, Traffic::Idle(_)) && !pids.is_empty();
+    if idle {
+        let added = resident(&pids)?.0.saturating_sub(at_rest) as f64;
+        idle_rss_per_connection = Some(added / f64::from(load.connections));
+    }
+    let (used, own, machine) = (Used::by(&pids)?, Used::by(&me)?, Machine::now()?);
+    let exchanged = work.run(load.requests())?;
     let used_now = Used::by(&pids)?.since(used);
     let ours = used_now.cpu() + Used::by(&me)?.since(own).cpu();
     let others_cpu = Machine::now()?.others_since(machine, ours);
-    drop(source);
-    if matches!(load.traffic, Traffic::Idle(_)) && !pids.is_empty() {
+    drop(work);
+    if idle {
         thread::sleep(SETTLE);
         rss_after = Some(resident(&pids)?.0 as f64 / at_rest as f64);
     }
@@ -194,6 +194,6 @@ pub fn run(
         connections: load.connections,
         others_cpu,
     };
-    trial.finish(of_load)?;
+    trial.finish(load.reaches_sink(load.requests()))?;
     Ok(sample)
 }
