@@ -19,7 +19,9 @@ pub(super) fn ratios(figures: &Figures) -> Option<String> {
             let ratio = |proxy: &&str| figures.ratio(proxy, pump, load, Measure::Cpu);
             let ratios = proxies
                 .iter()
-                .map(|proxy| ratio(proxy).map(|ratio| ratio.of_medians));
+                .map(|proxy| ratio(proxy).map(|ratio| ratio.of_medians))
+                // Nothing at all, as of an idle proxy, has no place on a log scale.
+                .map(|ratio| ratio.filter(|ratio| ratio.is_normal()));
             Some((load, ratios.collect()))
         })
         .collect();

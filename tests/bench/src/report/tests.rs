@@ -302,6 +302,15 @@ fn a_plot_has_bars_only_for_what_was_measured() {
 }
 
 #[test]
+fn a_proxy_that_used_no_cpu_has_no_bar_and_no_plot_without_end() {
+    let mut samples = runs("copy", "idle-10k", &[5]);
+    samples.extend(runs("klamp", "idle-10k", &[0]));
+    let plot = plots::ratios(&Figures::of(&samples)).expect("a pump was measured");
+    assert!(plot.contains("idle-10k, copy: 1.00"), "{plot}");
+    assert!(!plot.contains("idle-10k, klamp"), "{plot}");
+}
+
+#[test]
 fn a_bar_below_one_goes_down_from_the_line_and_one_above_goes_up() {
     let mut samples = runs("copy", "ping-200", &[100]);
     samples.extend(runs("klamp", "ping-200", &[50]));
