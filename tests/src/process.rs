@@ -1,11 +1,13 @@
-//! A child process that cannot outlive the tests, with its output in a file.
+//! A child process that cannot outlive the tests, nor can those that it forks, with its output in a
+//! file.
 //!
 //! The trap: a broker shared by the tests of a file lives in a static, statics are never dropped,
 //! and a test process that is killed drops nothing at all. So each child has a guard: a shell that
 //! waits at a pipe whose other end only this process holds. However this process ends, the pipe
-//! closes, and the guard kills the child and removes its data.
+//! closes, and the guard kills the child and removes its data. The child is the first of a process
+//! group, and the whole of it is killed: a master's workers would go on without it.
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -41,11 +43,12 @@ impl Process {
             .stdin(input)
             .stdout(file("out"))
             .stderr(file("err"))
+            .process_group(0)
             .spawn()
             .unwrap_or_else(|e| panic!("cannot start {name}: {e}: {command:?}"));
         let guard = Command::new("sh")
             .arg("-c")
-            .arg(r#"read -r ended || { kill -KILL "$1"; [ -z "$2" ] || rm -rf "$2"; }"#)
+            .arg(r#"read -r ended || { kill -KILL "-$1"; [ -z "$2" ] || rm -rf "$2"; }"#)
             .arg("guard")
             .arg(child.id().to_string())
             .arg(data.unwrap_or(Path::new("")))
@@ -90,9 +93,13 @@ impl Process {
 
     /// Sends a signal; nothing if it has ended.
     pub fn signal(&self, signal: Signal) {
-        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
         // ESRCH: it has ended by itself.
-        let _ = kill_process(pid.expect("a child has a process id"), signal);
+        let _ = kill_process(self.raw_pid(), signal);
+    }
+
+    fn raw_pid(&self) -> Pid {
+        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
+        pid.expect("a child has a process id")
     }
 
     /// Waits for its end.
@@ -170,7 +177,10 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        let _ = self.child.kill();
+        // Once it has been waited for its number may be another's.
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _ = kill_process_group(self.raw_pid(), Signal::KILL);
+        }
         let _ = self.child.wait();
         if let Some(mut pipe) = self.guard.stdin.take() {
             let _ = pipe.write_all(b"ended\n");

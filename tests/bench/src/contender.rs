@@ -1,10 +1,9 @@
 //! What can stand between source and sink, and its processes while it runs.
 //!
 //! The trap: CPU and memory are those of a proxy's workers, which nginx forks from a master. So the
-//! whole tree below the child is measured, and killed.
+//! whole tree below the child is measured.
 
 use klamp_tests::process::Process;
-use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
@@ -92,17 +91,6 @@ impl Running {
             next += 1;
         }
         pids
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        for pid in self.pids().into_iter().skip(1) {
-            if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-                // ESRCH: it has ended by itself.
-                let _ = kill_process(pid, Signal::KILL);
-            }
-        }
     }
 }
 
