@@ -12,19 +12,22 @@ const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A `java` command on the jars of `version`: small and quick to start.
 pub fn command(version: Version) -> Command {
+    let quick = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"];
+    on_jars(version, &quick)
+}
+
+/// The same with more memory and all of the compiler: slow to start, and then as fast as it gets.
+pub fn steady(version: Version) -> Command {
+    on_jars(version, &["-Xmx512m", "-XX:+UseSerialGC"])
+}
+
+fn on_jars(version: Version, options: &[&str]) -> Command {
     let mut java = Command::new("java");
-    java.args([
-        "-Xmx256m",
-        "-XX:+UseSerialGC",
-        "-XX:TieredStopAtLevel=1",
-        "-Xshare:auto",
-    ])
-    .arg(format!(
+    java.args(options).arg("-Xshare:auto").arg(format!(
         "-Dlog4j2.configurationFile={}",
         place::java_source("log4j2.properties").display()
-    ))
-    .arg("-cp")
-    .arg(place::kafka_jars(version.0).join("*"));
+    ));
+    java.arg("-cp").arg(place::kafka_jars(version.0).join("*"));
     java
 }
 

@@ -10,11 +10,12 @@ use crate::process::Process;
 use crate::records::topic_name;
 use crate::{java, place, wait};
 use kafka_protocol::messages::create_topics_request::{CreatableTopic, CreateTopicsRequest};
+use kafka_protocol::messages::delete_topics_request::DeleteTopicsRequest;
 use kafka_protocol::messages::metadata_request::{MetadataRequest, MetadataRequestTopic};
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -91,10 +92,27 @@ impl Kafka {
     /// # Panics
     /// If it does not come up.
     pub fn start_with(version: Version, brokers: i32, overrides: &[(&str, &str)]) -> Self {
+        Self::start_in(java::command, version, brokers, overrides)
+    }
+
+    /// Boots a cluster of one broker that is slower to start and then as fast as it gets.
+    ///
+    /// # Panics
+    /// If it does not come up.
+    pub fn to_measure(version: Version, overrides: &[(&str, &str)]) -> Self {
+        Self::start_in(java::steady, version, 1, overrides)
+    }
+
+    fn start_in(
+        java: fn(Version) -> Command,
+        version: Version,
+        brokers: i32,
+        overrides: &[(&str, &str)],
+    ) -> Self {
         let mut brokers: Vec<Broker> = (1..=brokers).map(Broker::planned).collect();
         let controller = brokers[0].controller;
         for broker in &mut brokers {
-            broker.boot(version, controller, overrides);
+            broker.boot(java(version), version, controller, overrides);
         }
         for broker in &mut brokers {
             broker.await_started();
@@ -164,6 +182,22 @@ impl Kafka {
                     .all(|partition| partition.error_code == 0)
         });
     }
+
+    /// Deletes a topic, past klamp.
+    ///
+    /// # Panics
+    /// If the broker refuses.
+    #[track_caller]
+    pub fn delete_topic(&self, name: &str) {
+        let request = DeleteTopicsRequest::default()
+            .with_timeout_ms(30_000)
+            .with_topic_names(vec![topic_name(name)]);
+        let response = Client::connect(self.broker().direct).call(5, &request);
+        assert_eq!(
+            response.responses[0].error_code, 0,
+            "DeleteTopics {name}: {response:?}"
+        );
+    }
 }
 
 impl Broker {
@@ -180,7 +214,13 @@ impl Broker {
         }
     }
 
-    fn boot(&mut self, version: Version, controller: SocketAddr, overrides: &[(&str, &str)]) {
+    fn boot(
+        &mut self,
+        mut server: Command,
+        version: Version,
+        controller: SocketAddr,
+        overrides: &[(&str, &str)],
+    ) {
         let room = place::room(&format!("kafka-{}-{}", version.0, self.node_id));
         let data = room.join("data");
         let properties = room.join("server.properties");
@@ -191,7 +231,6 @@ impl Broker {
         let format = ["format", "-t", CLUSTER_ID, "-c", file];
         java::tool(version, "kafka.tools.StorageTool", &format);
 
-        let mut server = java::command(version);
         server.arg("kafka.Kafka").arg(&properties);
         let name = format!("Kafka {} broker {}", version.0, self.node_id);
         self.process = Some(Process::spawn(
@@ -266,6 +305,14 @@ share.coordinator.state.topic.min.isr=1
         if let Some(status) = ended {
             panic!("the broker ended: {status}:\n{}", process.last_words());
         }
+    }
+
+    /// Its process id.
+    ///
+    /// # Panics
+    /// If it has been stopped.
+    pub fn pid(&self) -> u32 {
+        self.process.as_ref().expect("it runs").pid()
     }
 
     /// The end of its log and where the rest is, for a panic's message.

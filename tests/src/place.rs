@@ -103,7 +103,7 @@ fn profile_dir() -> PathBuf {
 }
 
 /// Cargo's target folder: the one in which cargo keeps what it knows of rustc.
-fn target_dir() -> PathBuf {
+pub fn target_dir() -> PathBuf {
     let profile = profile_dir();
     profile
         .ancestors()

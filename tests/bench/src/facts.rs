@@ -1,8 +1,10 @@
 //! What a reader must know of the machine and the setting to judge the figures.
 
+use crate::rivals;
 use crate::sample::Facts;
 use rustix::net::sockopt::tcp_congestion;
 use rustix::process::{Resource, getrlimit};
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -28,10 +30,20 @@ pub fn gather(klamp: &Path, threads: usize) -> Facts {
     } else {
         "of the host"
     };
+    let memory = read("/proc/meminfo");
+    let total = memory.lines().next().and_then(|line| {
+        let kib = line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB")?;
+        kib.parse::<u64>().ok()
+    });
     let facts = [
+        ("Date", said("date", &["-u", "+%Y-%m-%d"])),
         (
             "Processor",
             format!("{cores} cores, {}", field("model name")),
+        ),
+        (
+            "Memory",
+            total.map_or("not known".to_owned(), |kib| format!("{} MiB", kib / 1024)),
         ),
         (
             "Kernel",
@@ -48,11 +60,12 @@ pub fn gather(klamp: &Path, threads: usize) -> Facts {
         ("File descriptors of a process", descriptors.to_string()),
         ("Threads of each proxy", threads.to_string()),
         ("klamp", format!("{}, {}", version(klamp), build(klamp))),
+        ("Commit", commit()),
     ];
-    facts
+    let own = facts
         .into_iter()
-        .map(|(label, value)| (label.to_owned(), value))
-        .collect()
+        .map(|(label, value)| (label.to_owned(), value));
+    own.chain(rivals::versions()).collect()
 }
 
 /// As a connection here gets it: a route may say another one than is usual for the namespace.
@@ -69,9 +82,27 @@ fn congestion_control() -> io::Result<String> {
 }
 
 fn version(klamp: &Path) -> String {
-    let output = Command::new(klamp).arg("--version").output();
-    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
-    text.unwrap_or_else(|_| "not known".to_owned())
+    said(klamp, &["--version"])
+}
+
+/// That of the folder in which the benchmark was built.
+fn commit() -> String {
+    let git = |arguments: &[&str]| {
+        let here = ["-C", env!("CARGO_MANIFEST_DIR")];
+        said("git", &[&here, arguments].concat())
+    };
+    let changed = git(&["status", "--porcelain", "--untracked-files=no"]);
+    let suffix = if changed.is_empty() { "" } else { ", changed" };
+    git(&["rev-parse", "--short", "HEAD"]) + suffix
+}
+
+/// What a command writes.
+fn said(program: impl AsRef<OsStr>, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output();
+    let good = output.ok().filter(|output| output.status.success());
+    good.map_or("not known".to_owned(), |output| {
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    })
 }
 
 /// How it was built: a program without an interpreter is linked statically.

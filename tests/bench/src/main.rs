@@ -6,7 +6,7 @@ use klamp_bench::load::{self, Load, Traffic};
 use klamp_bench::own::Own;
 use klamp_bench::pump::{self, How};
 use klamp_bench::sample::{Count, Sample};
-use klamp_bench::{count, facts, report, rivals, rounds};
+use klamp_bench::{count, facts, java, report, rivals, rounds};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -62,6 +62,9 @@ struct RunArgs {
     /// Only these contenders.
     #[arg(long, value_delimiter = ',')]
     contenders: Vec<String>,
+    /// Further proxies to compare with, as `tests/bench/rivals.example` says.
+    #[arg(long)]
+    rivals: Option<PathBuf>,
     /// One round of short loads, to see that it works.
     #[arg(long)]
     quick: bool,
@@ -139,7 +142,13 @@ fn run(args: &RunArgs) -> Result<ExitCode, Box<dyn Error>> {
     };
     let mut own = Own::all(&place.klamp)?;
     own.retain(|own| wanted(own.name()));
-    let mut others = rivals::installed();
+    let mut others = rivals::all();
+    let mut further = Vec::new();
+    if let Some(file) = &args.rivals {
+        let named = rivals::from_file(file)?;
+        further.extend(named.iter().map(|rival| rival.name().to_owned()));
+        others.extend(named);
+    }
     others.retain(|other| wanted(other.name()));
     let mut loads = load::all(args.quick, limit);
     loads.retain(|load| args.loads.is_empty() || args.loads.iter().any(|name| name == load.name));
@@ -157,7 +166,25 @@ fn run(args: &RunArgs) -> Result<ExitCode, Box<dyn Error>> {
         .into_iter()
         .chain(others.iter().map(Box::as_ref))
         .collect();
-    let samples = rounds::run(&all, &loads, runs, threads, &logs, &mut failures);
+    let mut samples = rounds::run(&all, &loads, runs, threads, &logs, &mut failures);
+    let named = |names: &[String], name: &str| names.iter().any(|named| named == name);
+    let mut with_broker = java::LOADS.to_vec();
+    with_broker.retain(|load| named(&args.loads, load) || (args.loads.is_empty() && !args.quick));
+    if runs > 0 && !with_broker.is_empty() {
+        let mut all = all.clone();
+        all.retain(|contender| {
+            let usual = args.contenders.is_empty() && java::CONTENDERS.contains(&contender.name());
+            usual || named(&args.contenders, contender.name()) || named(&further, contender.name())
+        });
+        let plan = java::Plan {
+            loads: with_broker,
+            rounds: runs.min(3),
+            quick: args.quick,
+            threads,
+            dir: &logs,
+        };
+        samples.extend(java::run(&all, &plan, &mut failures));
+    }
     keep(&place.out.join(SAMPLES), &samples)?;
     let mut counts = Vec::new();
     if args.count {
@@ -210,6 +237,7 @@ fn check_names(
     let mut known: Vec<&str> = own.iter().map(Contender::name).collect();
     known.extend(others.iter().map(|other| other.name()));
     known.extend(loads.iter().map(|load| load.name));
+    known.extend(java::LOADS);
     let mut named = args.contenders.iter().chain(&args.loads);
     match named.find(|name| !known.contains(&name.as_str())) {
         Some(name) => Err(format!("no contender here and no load is called {name}")),

@@ -30,15 +30,8 @@ impl Used {
         let mut used = Self::default();
         for pid in pids {
             let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-            let behind_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-            let ticks = |at| {
-                let number = behind_name.split_whitespace().nth(at);
-                number
-                    .and_then(|number| number.parse::<u32>().ok())
-                    .unwrap_or(0)
-            };
-            used.user += TICK * ticks(11);
-            used.system += TICK * ticks(12);
+            used.user += ticks(&stat, 11);
+            used.system += ticks(&stat, 12);
             for task in fs::read_dir(format!("/proc/{pid}/task"))? {
                 // Without schedstat, and of a thread that ends meanwhile, there is nothing.
                 let text = fs::read_to_string(task?.path().join("schedstat")).unwrap_or_default();
@@ -71,6 +64,23 @@ impl Used {
             self.fine
         }
     }
+}
+
+/// CPU time of all children of this process that have ended, by the tick.
+///
+/// # Errors
+/// If /proc is not there.
+pub fn of_ended_children() -> io::Result<Duration> {
+    let stat = fs::read_to_string("/proc/self/stat")?;
+    Ok(ticks(&stat, 13) + ticks(&stat, 14))
+}
+
+/// A time of /proc/PID/stat, by its place behind the name, which may have blanks in it.
+fn ticks(stat: &str, at: usize) -> Duration {
+    let behind_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let number = behind_name.split_whitespace().nth(at);
+    let number = number.and_then(|number| number.parse::<u32>().ok());
+    TICK * number.unwrap_or(0)
 }
 
 /// Resident memory of these processes together in bytes: now, and the most that each ever had. What

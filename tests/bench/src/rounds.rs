@@ -39,7 +39,7 @@ pub fn run(
     samples
 }
 
-fn tell(sample: &Sample) {
+pub(crate) fn tell(sample: &Sample) {
     let per_request = sample.cpu.as_secs_f64() * 1e6 / sample.requests as f64;
     print!(
         "{} {:<12} {:<12} cpu {:>7.1} ms, {per_request:>8.2} us each, {:>6.2} s, peak {:>6.1} MiB",
