@@ -5,13 +5,14 @@
 //! closed at once, since one left in the backlog looks to its client like a broker that hangs.
 
 use crate::destination::Route;
+use crate::dial;
 use crate::log::{Admitted, RateLimit};
 use crate::record::{Record, Watch};
 use crate::relay::Ended;
 use crate::worker::{Arrival, Order, Worker};
 use klamp_metrics::Shard;
 use rustix::io::Errno;
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::num::NonZeroU32;
@@ -38,6 +39,7 @@ impl Listener {
     /// Binds `address`; on `::` it takes both families. Belongs to the runtime it is called on.
     pub(crate) fn bind(address: SocketAddr, route: Arc<Route>) -> io::Result<Self> {
         let socket = bind(address)?;
+        dial::prepare(&SockRef::from(&socket));
         Ok(Self {
             address: socket.local_addr()?,
             socket,
@@ -250,6 +252,22 @@ impl Drop for Place {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn an_accepted_connection_has_what_was_set_on_its_listener() {
+        let upstream = "127.0.0.1:9".parse().unwrap();
+        let any = "127.0.0.1:0".parse().unwrap();
+        let listener = Listener::bind(any, Route::new(upstream)).unwrap();
+        let _client = TcpStream::connect(listener.address()).unwrap();
+        let (accepted, _) = listener.socket.accept().await.unwrap();
+        let socket = SockRef::from(&accepted);
+        assert!(socket.tcp_nodelay().unwrap());
+        assert!(socket.keepalive().unwrap());
+        let second = Duration::from_secs(1);
+        assert_eq!(socket.tcp_keepalive_time().unwrap(), second * 60);
+        assert_eq!(socket.tcp_keepalive_interval().unwrap(), second * 10);
+        assert_eq!(socket.tcp_keepalive_retries().unwrap(), 6);
+    }
 
     #[test]
     fn pauses_double_up_to_a_second() {

@@ -95,7 +95,7 @@ async fn attempt(
     match timeout(limit, TcpStream::connect(address)).await {
         Ok(Ok(stream)) if is_its_own_peer(&stream) => Err(Failure::Io(refused())),
         Ok(Ok(stream)) => {
-            prepare(&stream);
+            prepare(&SockRef::from(&stream));
             Ok(stream)
         }
         Ok(Err(error)) => Err(Failure::Io(error)),
@@ -114,15 +114,15 @@ fn refused() -> io::Error {
     io::ErrorKind::ConnectionRefused.into()
 }
 
-/// Sets up a connection, to a client or to a broker, for relaying: small messages leave at once, and
+/// Sets up a connection to a broker, or a listener for all connections that it accepts (they inherit
+/// what is set here, which saves five system calls for each), for relaying: small messages leave at once, and
 /// a peer that has vanished without a word is noticed two minutes later. The first probe comes after
 /// one minute, well within the idle time after which NATs and cloud balancers forget a connection
 /// (four minutes at the least), so it also keeps quiet connections alive.
 ///
 /// There is no limit on how long sent bytes may stay unread (TCP_USER_TIMEOUT): it would end the
 /// connection of a consumer that rightly does not read for a while.
-pub(crate) fn prepare(stream: &TcpStream) {
-    let socket = SockRef::from(stream);
+pub(crate) fn prepare(socket: &SockRef<'_>) {
     let keepalive = TcpKeepalive::new()
         .with_time(Duration::from_secs(60))
         .with_interval(Duration::from_secs(10))

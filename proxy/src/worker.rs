@@ -53,6 +53,7 @@ pub(crate) enum Order {
 
 /// A connection that has been accepted.
 pub(crate) struct Arrival {
+    /// Set up for relaying.
     pub(crate) stream: StdTcpStream,
     pub(crate) peer: SocketAddr,
     pub(crate) route: Arc<Route>,
@@ -173,7 +174,6 @@ async fn open(
             return None;
         }
     };
-    dial::prepare(&client);
     let started = Instant::now();
     let dialled = tokio::select! {
         biased;
