@@ -98,7 +98,11 @@ impl Member {
 impl Drop for Member {
     fn drop(&mut self) {
         if let Some(joined) = &self.joined {
-            self.local.members.borrow_mut().remove(joined.waker);
+            let mut members = self.local.members.borrow_mut();
+            members.remove(joined.waker);
+            if members.is_empty() {
+                members.shrink_to_fit();
+            }
         }
     }
 }

@@ -13,7 +13,7 @@ use self::clients::Clients;
 use self::uses::Uses;
 use klamp_codec::versions::VersionTable;
 use klamp_codec::{ApiKey, Direction};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,7 +23,8 @@ use std::time::Instant;
 #[derive(Debug, Default)]
 pub(crate) struct Views {
     last_id: AtomicU64,
-    live: Mutex<HashMap<u64, Arc<ConnView>>>,
+    /// By id; in a tree, which gives memory back as connections go.
+    live: Mutex<BTreeMap<u64, Arc<ConnView>>>,
     clients: Clients,
 }
 
@@ -67,9 +68,7 @@ impl Views {
 
     /// All live connections, the oldest first.
     pub(crate) fn connections(&self) -> Vec<Arc<ConnView>> {
-        let mut live: Vec<_> = lock(&self.live).values().cloned().collect();
-        live.sort_unstable_by_key(|view| view.id);
-        live
+        lock(&self.live).values().cloned().collect()
     }
 
     /// What each client used, whether its connections are still there or not.
