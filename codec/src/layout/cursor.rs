@@ -70,8 +70,21 @@ impl<'a> Cursor<'a> {
     /// The next `N` bytes and the cursor behind them.
     #[inline(always)]
     pub(super) fn take<const N: usize>(self) -> Option<(&'a [u8; N], Self)> {
-        let (taken, rest) = self.rest.split_first_chunk()?;
-        Some((taken, Self { rest, ..self }))
+        self.take_after(0)
+    }
+
+    /// The `N` bytes behind the next `before`, and the cursor behind them: one look at the length.
+    #[inline(always)]
+    pub(super) fn take_after<const N: usize>(self, before: u8) -> Option<(&'a [u8; N], Self)> {
+        let n = usize::from(before).wrapping_add(N);
+        let (taken, rest) = self.rest.split_at_checked(n)?;
+        Some((taken.last_chunk()?, Self { rest, ..self }))
+    }
+
+    /// Goes on where `ahead` stands, which came of this cursor and so has the same end.
+    #[inline(always)]
+    pub(super) fn go(&mut self, ahead: Self) {
+        self.rest = ahead.rest;
     }
 
     /// A length or count, negative for null, and the cursor behind it.
@@ -97,12 +110,25 @@ impl<'a> Cursor<'a> {
     /// is none in so many, there never will be.
     #[inline(always)]
     pub(super) fn uvarint(self) -> Option<(u32, Self)> {
-        let ([first], ahead) = self.take()?;
-        if *first < 0x80 {
-            return Some((u32::from(*first), ahead));
+        self.uvarint_after(0)
+    }
+
+    /// The same behind the next `before` bytes.
+    #[inline(always)]
+    pub(super) fn uvarint_after(self, before: u8) -> Option<(u32, Self)> {
+        let ([first], ahead) = self.take_after(before)?;
+        let first = u32::from(*first);
+        if first < 0x80 {
+            return Some((first, ahead));
         }
-        let (value, len) = long_uvarint(self.rest)?;
-        Some((value, self.after(len)?))
+        let ([second], behind) = ahead.take()?;
+        let second = u32::from(*second);
+        if second < 0x80 {
+            return Some((first & 0x7f | second << 7, behind));
+        }
+        let start = self.after(before.into())?;
+        let (value, len) = long_uvarint(start.rest)?;
+        Some((value, start.after(len)?))
     }
 }
 
@@ -111,6 +137,7 @@ pub(super) const MAX_VARINT: usize = 5;
 
 /// A varint and how many bytes it has. Like Kafka's own reader it drops what a fifth byte has beyond
 /// 32 bits.
+#[inline(never)]
 fn long_uvarint(bytes: &[u8]) -> Option<(u32, usize)> {
     let mut value = 0;
     for (index, &byte) in bytes.iter().take(MAX_VARINT).enumerate() {

@@ -61,15 +61,15 @@ impl<'a> Plain<'a> {
         let mut ends = false;
         match *op {
             Op::Int16 { before, role } => {
-                let (value, ahead) = self.cursor.after(before.into())?.take()?;
-                self.cursor = ahead;
+                let (value, ahead) = self.cursor.take_after(before)?;
+                self.cursor.go(ahead);
                 let value = Value::Int(i16::from_be_bytes(*value).into());
                 let at = ahead.at().wrapping_sub(2);
                 on(Event::new(field as u16, role, at, 2, value));
             }
             Op::Int32 { before, role } => {
-                let (value, ahead) = self.cursor.after(before.into())?.take()?;
-                self.cursor = ahead;
+                let (value, ahead) = self.cursor.take_after(before)?;
+                self.cursor.go(ahead);
                 let value = Value::Int(i32::from_be_bytes(*value).into());
                 let at = ahead.at().wrapping_sub(4);
                 on(Event::new(field as u16, role, at, 4, value));
@@ -81,7 +81,7 @@ impl<'a> Plain<'a> {
             } => {
                 let (n, ahead) = self.length(before, length)?;
                 let bytes = u64::from(n).wrapping_mul(size.into());
-                self.cursor = ahead.after(usize::try_from(bytes).ok()?)?;
+                self.cursor.go(ahead.after(usize::try_from(bytes).ok()?)?);
             }
             Op::Bytes {
                 before,
@@ -95,7 +95,7 @@ impl<'a> Plain<'a> {
                 }
                 let from = self.cursor.at().wrapping_add(before.into());
                 let (at, width) = (ahead.at(), ahead.at().wrapping_sub(from));
-                self.cursor = behind;
+                self.cursor.go(behind);
                 let value = Value::Piece(piece, 0);
                 on(Event::new(field as u16, role, at, width, value));
             }
@@ -119,21 +119,21 @@ impl<'a> Plain<'a> {
                     };
                     levels.get_mut(self.depth)?.op = field.wrapping_add(1) as u16;
                     self.depth = depth;
-                    self.cursor = ahead;
+                    self.cursor.go(ahead);
                     self.op = element.into();
                     return Some(false);
                 }
-                self.cursor = ahead;
+                self.cursor.go(ahead);
             }
             Op::Tags { before, last, .. } => {
-                let ([0], ahead) = self.cursor.after(before.into())?.take()? else {
+                let ([0], ahead) = self.cursor.take_after(before)? else {
                     return None;
                 };
-                self.cursor = ahead;
+                self.cursor.go(ahead);
                 ends = last;
             }
             Op::End { before } => {
-                self.cursor = self.cursor.after(before.into())?;
+                self.cursor.go(self.cursor.after(before.into())?);
                 ends = true;
             }
             Op::Int8 { .. }
@@ -152,14 +152,13 @@ impl<'a> Plain<'a> {
     /// A length or count, 0 where null, and what is behind it.
     #[inline(always)]
     fn length(&self, before: u8, length: Length) -> Option<(u32, Cursor<'a>)> {
-        let ahead = self.cursor.after(before.into())?;
         let (n, ahead) = match length.is_compact() {
             true => {
-                let (n, ahead) = ahead.uvarint()?;
+                let (n, ahead) = self.cursor.uvarint_after(before)?;
                 (n.checked_sub(1), ahead)
             }
             false => {
-                let (n, ahead) = ahead.length(length)?;
+                let (n, ahead) = self.cursor.after(before.into())?.length(length)?;
                 (u32::try_from(n).ok(), ahead)
             }
         };

@@ -261,6 +261,39 @@ fn known_tagged_fields_nest_and_each_ends_at_its_own_size() {
 }
 
 #[test]
+fn a_walker_that_begins_anew_remembers_nothing() {
+    let ops = [
+        tags(0, 1),
+        array(Length::Compact, 3, 1),
+        END,
+        // An element.
+        int16(Role::ErrorCode),
+        END,
+        // The content of tag 0.
+        bytes(Role::Host, Length::Compact),
+        END,
+    ];
+    let root = root(&ops, &[tag(0, 5)]);
+    let body = [1, 0, 3, 3, b'h', b'i', 3, 0, 7, 0, 8];
+    let walk = |walker: &mut Walker| {
+        let mut told = Vec::new();
+        let on = &mut |event: Event<'_>| told.push(format!("{event:?}"));
+        let end = walker.feed(&body, on).unwrap();
+        assert_eq!(end, (body.len(), Progress::Done));
+        told
+    };
+    let len = body.len() as u32;
+    let expected = walk(&mut Walker::new(root, len));
+    assert_eq!(expected.len(), 4);
+    for cut in 0..=body.len() {
+        let mut walker = Walker::new(root, len);
+        walker.feed(&body[..cut], &mut |_| {}).unwrap();
+        walker.restart(root, len);
+        assert_eq!(walk(&mut walker), expected, "after {cut} bytes");
+    }
+}
+
+#[test]
 fn elements_without_bytes_cannot_make_it_spin() {
     let ops = [fixed_array(Length::Int32, 0), END];
     assert_eq!(events(root(&ops, &[]), &[0x7f, 0xff, 0xff, 0xff]), [""; 0]);
