@@ -78,6 +78,11 @@ impl Buffer {
         Some(&mut self.bytes[held..])
     }
 
+    /// The first `n` bytes of the [`room`](Self::room), which have not come yet.
+    pub(super) fn preview(&self, n: usize) -> &[u8] {
+        &self.bytes[self.end..self.end + n]
+    }
+
     /// `n` bytes have come into the [`room`](Self::room).
     pub(super) fn filled(&mut self, n: usize) {
         self.end += n;

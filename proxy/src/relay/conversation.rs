@@ -22,6 +22,9 @@ use tokio::task::coop;
 /// How often both lanes may take turns before other connections get theirs.
 const ROUNDS: usize = 16;
 
+/// How many bytes they may move before that: a pipe takes more in a turn than a buffer.
+const ROUNDS_BYTES: u64 = 2 * 1024 * 1024;
+
 /// How long a drain lets a client go on that sends without a pause. Well below the time that the process
 /// leaves for the last connections: being told the end, a client takes a while to leave.
 const DRAIN_GRACE: Duration = Duration::from_millis(250);
@@ -165,30 +168,36 @@ impl<C: Wire, U: Wire> Conversation<C, U> {
         clock: &mut Clock,
         cx: &mut Context<'_>,
     ) -> Result<bool, Ended> {
+        let mut bytes = 0;
         for _ in 0..ROUNDS {
             let request = self.turn(Direction::Request, observer, clock, cx)?;
-            if request {
+            if request.is_some() {
                 self.response.reconsider();
             }
             let response = self.turn(Direction::Response, observer, clock, cx)?;
-            if response {
+            if response.is_some() {
                 self.request.reconsider();
             }
-            if !request && !response {
+            if request.is_none() && response.is_none() {
                 return Ok(false);
+            }
+            bytes += request.unwrap_or(0) + response.unwrap_or(0);
+            if bytes >= ROUNDS_BYTES {
+                break;
             }
         }
         Ok(true)
     }
 
-    /// A turn of the lane that carries `direction`; `true` where something happened.
+    /// A turn of the lane that carries `direction`: how many bytes were written, where anything
+    /// happened at all.
     fn turn(
         &mut self,
         direction: Direction,
         observer: &mut impl Meter,
         clock: &mut Clock,
         cx: &mut Context<'_>,
-    ) -> Result<bool, Ended> {
+    ) -> Result<Option<u64>, Ended> {
         let Self {
             client,
             upstream,
@@ -211,9 +220,9 @@ impl<C: Wire, U: Wire> Conversation<C, U> {
                 (response, turned, Side::Broker, Side::Client)
             }
         };
-        tell_moved(lane, direction, observer);
+        let bytes = tell_moved(lane, direction, observer);
         let (side, kind) = match turned {
-            Ok(moved) => return Ok(moved),
+            Ok(moved) => return Ok(moved.then_some(bytes)),
             Err(Fault::End(ended)) => return Err(ended),
             Err(Fault::Read(kind)) => (from, kind),
             Err(Fault::Write(kind)) => {
@@ -225,7 +234,7 @@ impl<C: Wire, U: Wire> Conversation<C, U> {
         // requests that expect none.
         lane.stop();
         self.lost.get_or_insert((side, Loss::from(kind)));
-        Ok(true)
+        Ok(Some(bytes))
     }
 
     /// All has been read that still could be: why the connection ends, now that `side` is lost.
@@ -306,11 +315,13 @@ impl<C: Wire, U: Wire> Conversation<C, U> {
     }
 }
 
-fn tell_moved(lane: &mut Lane, direction: Direction, observer: &mut impl Meter) {
+/// Tells how many bytes were written, and returns it.
+fn tell_moved(lane: &mut Lane, direction: Direction, observer: &mut impl Meter) -> u64 {
     let bytes = lane.moved();
     if bytes > 0 {
         observer.moved(direction, bytes);
     }
+    bytes
 }
 
 impl<C, U> Drop for Conversation<C, U> {

@@ -15,6 +15,7 @@ mod farewell;
 mod lane;
 mod local;
 mod pool;
+mod splice;
 #[cfg(test)]
 mod tests;
 mod timer;

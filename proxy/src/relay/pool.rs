@@ -1,9 +1,10 @@
-//! The buffers of one thread, and the process's limit on bytes held beyond them.
+//! The buffers and pipes of one thread, and the process's limit on bytes held beyond them.
 //!
 //! A buffer is on loan only while bytes are in it, so what klamp needs follows what is under way and
 //! not how many connections there are. The trap is the promised length: nothing here is sized by
 //! what a peer says will come, only by what has come.
 
+use super::splice::Pipes;
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -45,8 +46,9 @@ impl HoldBudget {
     }
 }
 
-/// Lends buffers to the lanes of one thread.
+/// Lends buffers and pipes to the lanes of one thread.
 pub(super) struct Pool {
+    pub(super) pipes: Pipes,
     spares: Cell<Vec<Box<[u8]>>>,
     budget: Arc<HoldBudget>,
     #[cfg(test)]
@@ -56,6 +58,7 @@ pub(super) struct Pool {
 impl Pool {
     pub(super) fn new(budget: Arc<HoldBudget>) -> Self {
         Self {
+            pipes: Pipes::default(),
             spares: Cell::default(),
             budget,
             #[cfg(test)]
@@ -99,10 +102,10 @@ impl Pool {
         self.spares.set(spares);
     }
 
-    /// How many buffers are on loan.
+    /// How many buffers and pipes are on loan.
     #[cfg(test)]
     pub(super) fn lent(&self) -> usize {
-        self.lent.get()
+        self.lent.get() + self.pipes.lent()
     }
 }
 

@@ -5,11 +5,21 @@ use std::io::ErrorKind;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
 
 /// One end of a connection: TCP, TLS over it, or a test's script.
-pub(crate) trait Wire: AsyncRead + AsyncWrite + Unpin {}
+pub(crate) trait Wire: AsyncRead + AsyncWrite + Unpin {
+    /// The socket, where its bytes are the connection's own, so that they can be moved unseen.
+    fn tcp(&self) -> Option<&TcpStream> {
+        None
+    }
+}
 
-impl<T: AsyncRead + AsyncWrite + Unpin> Wire for T {}
+impl Wire for TcpStream {
+    fn tcp(&self) -> Option<&TcpStream> {
+        Some(self)
+    }
+}
 
 /// Reads once. 0 is the end of the stream.
 pub(super) fn read(

@@ -53,18 +53,29 @@ impl Bench {
 }
 
 /// A session that takes random steps over a stream it knows, and checks that each was paid.
-struct Gambler {
+pub(super) struct Gambler {
     random: Random,
     stream: Vec<u8>,
     /// How far the steps so far have come in the stream; beyond its end by what can never be paid.
     at: usize,
-    need: usize,
-    output: Vec<u8>,
+    pub(super) need: usize,
+    pub(super) output: Vec<u8>,
     finished: bool,
 }
 
 impl Gambler {
-    fn step(&mut self, input: Input<'_>) -> Step {
+    pub(super) fn new(stream: Vec<u8>, random: Random) -> Self {
+        Self {
+            random,
+            stream,
+            at: 0,
+            need: 0,
+            output: Vec::new(),
+            finished: false,
+        }
+    }
+
+    pub(super) fn step(&mut self, input: Input<'_>) -> Step {
         assert!(!self.finished, "asked after the end");
         let length = self.stream.len();
         let unpaid = self.at.saturating_sub(length);
@@ -121,14 +132,7 @@ fn random_steps_over_a_stream_in_random_pieces_are_paid_to_the_last_byte() {
         let mut random = Random(seed);
         let mut bench = Bench::new();
         let length = [100, 5_000, 400_000][seed as usize % 3];
-        let mut gambler = Gambler {
-            stream: random.bytes(length),
-            random: Random(seed << 32),
-            at: 0,
-            need: 0,
-            output: Vec::new(),
-            finished: false,
-        };
+        let mut gambler = Gambler::new(random.bytes(length), Random(seed << 32));
         let most = [1, 700, 70_000][random.up_to(2)].max(length / 1_000);
         let (mut received, mut sent, mut ended) = (Vec::new(), 0, false);
         let mut idle = 0;

@@ -4,6 +4,7 @@
 mod conversation;
 mod lane;
 mod script;
+mod splice;
 mod tcp;
 
 use super::pool::HoldBudget;

@@ -1,6 +1,7 @@
 //! A wire whose peer is a test: it gets what the test sends, as the test cuts it, and takes as much
 //! as the test allows.
 
+use super::super::Wire;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
@@ -123,6 +124,8 @@ impl Drop for Scripted {
         self.0.borrow_mut().dropped = true;
     }
 }
+
+impl Wire for Scripted {}
 
 impl AsyncRead for Scripted {
     fn poll_read(

@@ -13,16 +13,16 @@ use tokio::task::{JoinHandle, LocalSet, spawn_local};
 use tokio::time::{sleep, timeout};
 
 /// A client, a broker, and a relay between them.
-struct Line {
-    client: TcpStream,
-    broker: TcpStream,
+pub(super) struct Line {
+    pub(super) client: TcpStream,
+    pub(super) broker: TcpStream,
     local: Rc<Local>,
-    relay: JoinHandle<(Ended, Tally)>,
+    pub(super) relay: JoinHandle<(Ended, Tally)>,
 }
 
 impl Line {
     /// All sockets have buffers of about `socket_buffer` bytes where that is given.
-    async fn open(local: &Rc<Local>, socket_buffer: Option<u32>) -> Self {
+    pub(super) async fn open(local: &Rc<Local>, socket_buffer: Option<u32>) -> Self {
         let (client, accepted) = pair(socket_buffer).await;
         let (dialled, broker) = pair(socket_buffer).await;
         let relay = Relay::new(
@@ -51,7 +51,7 @@ impl Line {
 }
 
 /// Two ends of a connection.
-async fn pair(socket_buffer: Option<u32>) -> (TcpStream, TcpStream) {
+pub(super) async fn pair(socket_buffer: Option<u32>) -> (TcpStream, TcpStream) {
     let socket = || {
         let socket = TcpSocket::new_v4().unwrap();
         if let Some(bytes) = socket_buffer {
@@ -76,7 +76,7 @@ async fn pair(socket_buffer: Option<u32>) -> (TcpStream, TcpStream) {
 }
 
 /// Runs `test` where relays can be spawned, for a minute at most.
-fn run<F: Future>(test: F) -> F::Output {
+pub(super) fn run<F: Future>(test: F) -> F::Output {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -187,7 +187,7 @@ fn requests_before_a_reset_reach_the_broker() {
 }
 
 #[test]
-fn a_client_that_stops_reading_costs_one_buffer_and_keeps_its_connection() {
+fn a_client_that_stops_reading_costs_one_buffer_or_pipe_and_keeps_its_connection() {
     run(async {
         let line = Line::open_unseen(&local(), Some(8 * 1024)).await;
         let (client_reads, mut client_writes) = line.client.into_split();

@@ -3,12 +3,16 @@
 //!
 //! A step is a debt. Whatever of it is at hand counts as settled as soon as nothing but itself can go
 //! out next, so the session is asked about everything that one read brought and the answers leave
-//! together, in one write; bytes that are owed and not here yet are moved without asking. A lane that
-//! owes never reads beyond its buffer: a peer that takes nothing costs that much and no more.
+//! together, in one write; bytes that are owed and not here yet are moved without asking, by a pipe
+//! where they are many and both wires are sockets. A lane that owes never reads beyond its buffer or its
+//! pipe: a peer that takes nothing costs that much and no more.
+
+mod intake;
 
 use super::buffer::Buffer;
 use super::ended::Ended;
 use super::pool::Pool;
+use super::splice::Pipe;
 use super::timer::Clock;
 use super::wire::{self, Wire};
 use klamp_codec::session::{Input, Step};
@@ -20,11 +24,17 @@ use std::time::Instant;
 #[derive(Default)]
 pub(super) struct Lane {
     buffer: Buffer,
+    /// On loan while there is something in it; that goes out first.
+    pipe: Option<Pipe>,
     stance: Stance,
     /// Goes out after what was passed, in place of bytes that were shown.
     substitute: Option<Box<Substitute>>,
     /// Nothing comes after what is in the buffer.
     eof: bool,
+    /// So often the next bytes will be looked at before they are read.
+    looks: u8,
+    /// The last read took as much as it could: more is there at once.
+    brims: bool,
     /// The wire may keep written bytes in buffers of its own.
     unflushed: bool,
     /// Since when there is room and nothing comes.
@@ -122,10 +132,19 @@ impl Lane {
                     return Ok(true);
                 }
                 Stance::Owe(_) | Stance::Need(_) => {
-                    if has_read || self.read(from, io)?.is_pending() {
+                    if has_read {
                         return Ok(moved);
                     }
-                    (has_read, moved) = (true, true);
+                    match self.look(from, io, &mut ask)? {
+                        Poll::Pending => return Ok(moved),
+                        Poll::Ready(Some(news)) => moved |= news,
+                        Poll::Ready(None) => {
+                            if self.take_in(from, to, io)?.is_pending() {
+                                return Ok(moved);
+                            }
+                            (has_read, moved) = (true, true);
+                        }
+                    }
                 }
             }
         }
@@ -187,6 +206,12 @@ impl Lane {
         to: &mut impl Wire,
         cx: &mut Context<'_>,
     ) -> Poll<Result<bool, ErrorKind>> {
+        // Nothing gets into a pipe unless this wire has a socket.
+        if let (Some(pipe), Some(to)) = (&mut self.pipe, to.tcp()) {
+            while !pipe.is_empty() {
+                self.moved += ready!(pipe.drain(to, cx))? as u64;
+            }
+        }
         while !self.buffer.passed().is_empty() {
             let n = ready!(wire::write(to, cx, self.buffer.passed()))?;
             self.buffer.written(n);
@@ -212,47 +237,6 @@ impl Lane {
         Poll::Ready(Ok(substituted))
     }
 
-    /// Reads once.
-    fn read(&mut self, from: &mut impl Wire, io: &mut Io<'_, '_>) -> Result<Poll<()>, Fault> {
-        let need = match self.stance {
-            Stance::Need(n) => n,
-            _ => 0,
-        };
-        let room = self.buffer.room(need, io.pool);
-        let room = room.ok_or(Fault::End(Ended::HoldBudget))?;
-        match wire::read(from, io.cx, room) {
-            Poll::Pending => {
-                self.waiting_since.get_or_insert_with(|| io.clock.now());
-                Ok(Poll::Pending)
-            }
-            Poll::Ready(Err(kind)) => Err(Fault::Read(kind)),
-            Poll::Ready(Ok(n)) => {
-                io.clock.restart();
-                self.waiting_since = None;
-                self.received(n);
-                Ok(Poll::Ready(()))
-            }
-        }
-    }
-
-    fn received(&mut self, n: usize) {
-        self.buffer.filled(n);
-        self.eof = n == 0;
-        self.stance = match self.stance {
-            Stance::Owe(unpaid) if self.eof => Stance::Ask { unpaid },
-            Stance::Owe(owed) => {
-                let at_hand = usize::try_from(owed).map_or(n, |owed| owed.min(n));
-                self.buffer.pass(at_hand);
-                match owed - at_hand as u64 {
-                    0 => Stance::Ask { unpaid: 0 },
-                    owed => Stance::Owe(owed),
-                }
-            }
-            Stance::Need(n) if n > self.buffer.shown().len() && !self.eof => Stance::Need(n),
-            _ => Stance::Ask { unpaid: 0 },
-        };
-    }
-
     /// The session may have changed its mind (the other direction moved, or a drain began): a lane
     /// that waits for anything but its own debts asks again.
     pub(super) fn reconsider(&mut self) {
@@ -272,11 +256,15 @@ impl Lane {
     /// Nothing will happen for a while: holds no more memory than its bytes need.
     pub(super) fn rest(&mut self, pool: &Pool) {
         self.buffer.rest(pool);
+        self.put_pipe_away(pool);
     }
 
     /// Gives all memory back, and with it up what is not written.
     pub(super) fn release(&mut self, pool: &Pool) {
         self.buffer.release(pool);
+        if let Some(pipe) = self.pipe.take() {
+            pool.pipes.take_back(pipe);
+        }
         self.substitute = None;
     }
 
@@ -289,7 +277,9 @@ impl Lane {
     /// Whether all that has come is written, and nothing more is there or wanted right now.
     pub(super) fn is_dry(&self) -> bool {
         let paused = self.is_done() || self.stance == Stance::Wait;
-        self.waiting_since.is_some() || paused && self.buffer.passed().is_empty()
+        let has_written = self.buffer.passed().is_empty()
+            && (self.pipe.as_ref()).is_none_or(|pipe| pipe.is_empty());
+        self.waiting_since.is_some() || paused && has_written
     }
 
     /// Whether this lane will move nothing any more.
