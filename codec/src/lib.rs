@@ -9,6 +9,7 @@ mod names;
 pub mod observation;
 mod ours;
 pub mod releases;
+pub mod render;
 pub mod session;
 mod types;
 pub mod versions;

@@ -176,6 +176,18 @@ impl Walker {
         Ok(())
     }
 
+    /// The field that is read next, or is being read if it is a string or bytes. Only where all that was
+    /// fed is consumed.
+    pub fn next_field(&self) -> FieldId {
+        match self.region {
+            Region::Bytes(bytes) => FieldId(bytes.field),
+            Region::None | Region::Skip(_) | Region::Done => {
+                let level = self.levels.get(usize::from(self.depth));
+                level.map_or(FieldId::NONE, |level| FieldId(level.op))
+            }
+        }
+    }
+
     /// Why it stopped.
     fn progress(&self) -> Progress {
         match self.region {

@@ -8,23 +8,23 @@ use crate::types::{ApiKey, CorrelationId};
 
 /// A request's header, up to its tagged fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct RequestHeader<'a> {
-    pub(super) exchange: Exchange,
+pub(crate) struct RequestHeader<'a> {
+    pub(crate) exchange: Exchange,
     /// `Err`: the client id does not fit in the frame.
-    pub(super) client_id: Result<Option<&'a [u8]>, Overrun>,
+    pub(crate) client_id: Result<Option<&'a [u8]>, Overrun>,
     /// Bytes after the length field, as that field says.
-    pub(super) length: u32,
+    pub(crate) length: u32,
     /// Bytes read, the length field included.
-    pub(super) read: usize,
+    pub(crate) read: usize,
 }
 
 /// A field is longer than what is left of its frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Overrun;
+pub(crate) struct Overrun;
 
 /// What a request's first bytes amount to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ReadHeader<'a> {
+pub(crate) enum ReadHeader<'a> {
     Whole(RequestHeader<'a>),
     /// So many bytes must be shown.
     Need(usize),
@@ -33,7 +33,7 @@ pub(super) enum ReadHeader<'a> {
 
 /// Reads the header at the start of `shown`, whose length field has been found to be `length`.
 #[inline]
-pub(super) fn read_request(shown: &[u8], length: u32) -> ReadHeader<'_> {
+pub(crate) fn read_request(shown: &[u8], length: u32) -> ReadHeader<'_> {
     let fixed = length.min(10) as usize;
     let Some((_, frame)) = shown.split_first_chunk::<4>() else {
         return ReadHeader::Need(4);
@@ -83,7 +83,7 @@ pub(super) fn read_request(shown: &[u8], length: u32) -> ReadHeader<'_> {
 
 /// The correlation id of the response at the start of `shown`, if it is there.
 #[inline]
-pub(super) fn response_correlation_id(shown: &[u8]) -> Option<CorrelationId> {
+pub(crate) fn response_correlation_id(shown: &[u8]) -> Option<CorrelationId> {
     int32(shown, 4).map(CorrelationId)
 }
 
@@ -95,7 +95,7 @@ pub(super) fn length_field(shown: &[u8]) -> Option<[u8; 4]> {
 
 /// How many bytes a frame of this length has, its length field included.
 #[inline]
-pub(super) fn frame_bytes(length: u32) -> u64 {
+pub(crate) fn frame_bytes(length: u32) -> u64 {
     u64::from(length).saturating_add(reject::LENGTH_FIELD)
 }
 

@@ -8,7 +8,7 @@ mod cursor;
 mod facts;
 mod findings;
 mod frame;
-mod header;
+pub(crate) mod header;
 mod hold;
 mod pending;
 mod reject;

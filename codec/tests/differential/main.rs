@@ -11,7 +11,9 @@
 
 mod dictation;
 mod hostile;
+mod json;
 mod printed;
+mod rendered;
 mod samples;
 mod tree;
 mod walk;

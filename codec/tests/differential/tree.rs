@@ -56,6 +56,12 @@ pub(crate) fn plain(name: &str) -> String {
     name.replace('_', "").to_ascii_lowercase()
 }
 
+/// A plain name as the oldest release has it.
+pub(crate) fn first_name(name: &str) -> &str {
+    let renamed = RENAMED.iter().find(|(newest, _)| *newest == name);
+    renamed.map_or(name, |(_, oldest)| oldest)
+}
+
 impl Struct {
     /// Reads `bytes`, all of them.
     pub(crate) fn read(root: Root, bytes: &[u8]) -> Result<Self, String> {
@@ -80,7 +86,7 @@ impl Struct {
     /// in the bytes. Tells the first difference.
     pub(crate) fn check(&self, said: &Self) -> Result<(), String> {
         for field in &self.fields {
-            let said = (said.fields.iter()).find(|it| it.first_name() == field.first_name());
+            let said = said.field(&field.name);
             let said = said.ok_or_else(|| format!("/{}: nobody else has it", field.name))?;
             let tell = |difference| format!("/{}{difference}", field.name);
             field.value.check(&said.value).map_err(tell)?;
@@ -92,6 +98,12 @@ impl Struct {
                 self.unknown, said.unknown
             )),
         }
+    }
+
+    /// The field of that plain name, by which release's spelling whatever.
+    pub(crate) fn field(&self, name: &str) -> Option<&Field> {
+        let mut fields = self.fields.iter();
+        fields.find(|it| it.first_name() == first_name(name))
     }
 
     /// Holds the roles of what was read against what names say of them.
@@ -142,8 +154,7 @@ impl Struct {
 impl Field {
     /// As the oldest release has it.
     fn first_name(&self) -> &str {
-        let renamed = RENAMED.iter().find(|(newest, _)| *newest == self.name);
-        renamed.map_or(&self.name, |(_, oldest)| oldest)
+        first_name(&self.name)
     }
 }
 
