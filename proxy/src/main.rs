@@ -25,6 +25,7 @@ fn main() -> ExitCode {
     let exit = match Cli::parse().command {
         Command::Run(args) => commands::run(*args),
         Command::Versions(args) => commands::versions(args),
+        Command::Decode(args) => commands::decode(&args),
     };
     ExitCode::from(exit as u8)
 }

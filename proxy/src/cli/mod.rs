@@ -6,13 +6,17 @@ mod values;
 
 pub(crate) use config::{Config, RouteConfig};
 
-use self::values::{TimeLimit, address, one_of, positive_time, request_bytes, time, time_limit};
+use self::values::{
+    TimeLimit, address, api_version, one_of, positive_time, request_bytes, time, time_limit,
+};
 use crate::destination::Upstream;
 use crate::log::LogFormat;
 use clap::{Args, Parser, Subcommand};
+use klamp_codec::ApiKey;
 use klamp_codec::session::{Clamp, NonKafka};
 use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// How the process ends, as its exit code.
@@ -20,9 +24,10 @@ use std::time::Duration;
 #[repr(u8)]
 pub(crate) enum Exit {
     /// `run` was stopped by a signal, whether or not connections had to be cut; `versions` printed
-    /// a table.
+    /// a table, `decode` read all.
     Clean = 0,
-    /// Something failed while at work: `versions` got no usable answer, a thread died.
+    /// Something failed while at work: `versions` got no usable answer, `decode` found what cannot be
+    /// read, a thread died.
     Failed = 1,
     /// The command line or the environment is wrong; nothing was started.
     Usage = 2,
@@ -32,8 +37,9 @@ pub(crate) enum Exit {
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0  stopped by a signal (run), or the table was printed (versions)
-  1  failed while at work: no usable answer (versions), a fault of klamp's own (run)
+  0  stopped by a signal (run), the table was printed (versions), all was read (decode)
+  1  failed while at work: no usable answer (versions), a cut or damaged frame (decode), a fault of
+     klamp's own (run)
   2  the command line or the environment is wrong
   3  an address to listen on could not be bound";
 
@@ -54,6 +60,9 @@ pub(crate) enum Command {
     /// Ask a broker which versions it speaks, and compare them with what klamp speaks.
     #[command(after_help = EXIT_CODES)]
     Versions(VersionsArgs),
+    /// Print the messages in a file of frames, secrets and the content of records left out.
+    #[command(after_help = EXIT_CODES)]
+    Decode(DecodeArgs),
 }
 
 /// Arguments of `klamp run`.
@@ -204,6 +213,28 @@ pub(crate) struct VersionsArgs {
     /// How long the broker's answer may take, look-up and connecting included.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = positive_time)]
     pub(crate) timeout: Duration,
+}
+
+/// Arguments of `klamp decode`.
+#[derive(Args, Debug)]
+pub(crate) struct DecodeArgs {
+    /// File of requests, each behind its length, as they follow each other on a connection; `-` for
+    /// standard input. A frame that is cut or damaged is printed as far as it can be read.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+
+    /// The file has responses, which do not say what they answer: this API, by name or number, in
+    /// this version, as in Fetch:12.
+    #[arg(long, value_name = "API:VERSION", value_parser = api_version)]
+    pub(crate) response_of: Option<(ApiKey, i16)>,
+
+    /// Print all fields instead of a line a message.
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+
+    /// Print a JSON object a line, of all fields, in the shape of Kafka's own request log (KIP-673).
+    #[arg(long, conflicts_with = "verbose")]
+    pub(crate) json: bool,
 }
 
 #[cfg(test)]

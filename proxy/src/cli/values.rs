@@ -1,6 +1,7 @@
 //! How values are written on the command line: sizes, times and words as people write them.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use klamp_codec::ApiKey;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -52,6 +53,21 @@ pub(super) fn request_bytes(text: &str) -> Result<u32, String> {
         Ok(bytes) if bytes == 1 << 31 => Ok(i32::MAX as u32),
         _ => Err("expected at least 1 byte and at most 2GiB".to_owned()),
     }
+}
+
+/// An API and a version of it, as in `Fetch:12` or `1:12`.
+pub(super) fn api_version(text: &str) -> Result<(ApiKey, i16), String> {
+    let parse = || {
+        let (api, version) = text.rsplit_once(':')?;
+        let is = |key: &ApiKey| {
+            key.name()
+                .is_some_and(|name| name.eq_ignore_ascii_case(api))
+        };
+        let number = || api.parse().ok().map(ApiKey);
+        let api_key = ApiKey::named().find(is).or_else(number)?;
+        Some((api_key, version.parse().ok()?))
+    };
+    parse().ok_or_else(|| "expected an API and its version, as in Fetch:12 or 1:12".to_owned())
 }
 
 /// A parser for a few words, each with its value.

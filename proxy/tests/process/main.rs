@@ -3,6 +3,7 @@
 
 mod broker;
 mod client;
+mod decode;
 mod dialling;
 mod draining;
 mod klamp;

@@ -1,0 +1,164 @@
+//! `klamp decode`, of files that are whole and of files that are not.
+
+use crate::klamp::{command, output};
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+/// What a broker of Kafka 4.4.0 answered to ApiVersions 4.
+const ANSWER: &[u8] = include_bytes!("../../../codec/tests/clamp/captured/4.4.0-v4.bin");
+
+/// Metadata v1 for one topic, ApiVersions v0, SaslAuthenticate v0 with a password.
+const REQUESTS: &[u8] = b"\0\0\0\x14\0\x03\0\x01\0\0\0\x07\0\x01a\0\0\0\x01\0\x03top\
+    \0\0\0\x0a\0\x12\0\0\0\0\0\x08\xff\xff\
+    \0\0\0\x15\0\x24\0\0\0\0\0\x09\xff\xff\0\0\0\x07u\0s3cre";
+
+/// A file of its own for each test, gone at its end.
+struct Given(PathBuf);
+
+impl Given {
+    fn new(name: &str, bytes: &[u8]) -> Self {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("decode-{name}"));
+        std::fs::write(&path, bytes).unwrap();
+        Self(path)
+    }
+
+    /// Exit code, standard output, standard error.
+    fn decode(&self, args: &[&str]) -> (Option<i32>, String, String) {
+        let output = output(&[&["decode", self.0.to_str().unwrap()], args].concat());
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (
+            output.status.code(),
+            text(output.stdout),
+            text(output.stderr),
+        )
+    }
+}
+
+impl Drop for Given {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn requests_are_printed_a_line_each_or_field_by_field() {
+    let given = Given::new("requests", REQUESTS);
+    let (code, lines, stderr) = given.decode(&[]);
+    assert_eq!((code, stderr.as_str()), (Some(0), ""), "{lines}");
+    assert_eq!(
+        lines.lines().collect::<Vec<_>>(),
+        [
+            "Metadata v1 request, correlation id 7, client id \"a\", 24 bytes",
+            "ApiVersions v0 request, correlation id 8, no client id, 14 bytes",
+            "SaslAuthenticate v0 request, correlation id 9, no client id, 25 bytes",
+        ]
+    );
+    let (code, text, _) = given.decode(&["-v"]);
+    assert_eq!(code, Some(0));
+    assert!(
+        text.contains("\n  Topics: 1\n    [0]\n      Name: \"top\"\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("\n  AuthBytes: (7 bytes, not kept)\n"),
+        "{text}"
+    );
+    assert!(!text.contains("s3cr"), "{text}");
+}
+
+#[test]
+fn a_broker_s_answer_is_printed_as_json_a_line_each() {
+    let given = Given::new("answers", &ANSWER.repeat(3));
+    let (code, json, stderr) = given.decode(&["--json", "--response-of", "apiversions:4"]);
+    assert_eq!((code, stderr.as_str()), (Some(0), ""), "{json}");
+    let lines = json.lines().map(|line| serde_json::from_str(line).unwrap());
+    let lines = lines.collect::<Vec<Value>>();
+    assert_eq!(lines.len(), 3);
+    let header = &lines[2]["requestHeader"];
+    assert_eq!(header["requestApiKeyName"], "API_VERSIONS");
+    let response = &lines[2]["response"];
+    assert_eq!(response["errorCode"], 0);
+    let rows = response["apiKeys"].as_array().unwrap();
+    assert_eq!((rows.len(), &rows[0]["maxVersion"]), (77, &13.into()));
+    let (_, same, _) = given.decode(&["--json", "--response-of", "18:4"]);
+    assert_eq!(same, json);
+}
+
+#[test]
+fn of_a_cut_file_all_that_is_there_is_printed_and_where_it_broke() {
+    for cut in 1..REQUESTS.len() {
+        let given = Given::new("cut", &REQUESTS[..cut]);
+        // Many processes: only where something changes.
+        if ![2, 4, 9, 20, 24, 38, 40, 60].contains(&cut) {
+            continue;
+        }
+        let (code, lines, stderr) = given.decode(&[]);
+        let whole = [24, 38].iter().filter(|end| **end <= cut).count();
+        let is_between = [24, 38].contains(&cut);
+        assert_eq!(
+            code,
+            Some(if is_between { 0 } else { 1 }),
+            "{cut}: {stderr}"
+        );
+        let in_length = [2, 40].contains(&cut);
+        let cut_one = usize::from(!is_between && !in_length);
+        assert_eq!(lines.lines().count(), whole + cut_one, "{cut}: {lines}");
+        if in_length {
+            assert!(stderr.contains("2 of 4 bytes are there"), "{stderr}");
+        } else if !is_between {
+            let broken = format!("broken at byte {}", cut - [0, 24, 38][whole]);
+            assert!(lines.contains(&broken), "{cut}: {lines}");
+            let at = format!("1 of {} frames could not be read", whole + 1);
+            assert!(stderr.contains(&at), "{cut}: {stderr}");
+        }
+    }
+}
+
+#[test]
+fn what_is_no_file_of_frames_is_said_to_be_none() {
+    let given = Given::new("none", b"\xff\xff\xff\xff");
+    let (code, _, stderr) = given.decode(&[]);
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("no frame has the length"), "{stderr}");
+    for (args, cause) in [
+        (&["decode", "/nowhere/at/all"][..], "cannot open"),
+        (&["decode"], "<FILE>"),
+        (&["decode", "-", "--response-of", "Fetch"], "Fetch:12"),
+        (&["decode", "-", "--response-of", "Fetsch:12"], "Fetch:12"),
+        (&["decode", "-", "-v", "--json"], "cannot be used with"),
+    ] {
+        let output = output(args);
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(stderr.contains(cause), "{args:?}: {stderr}");
+        assert!(matches!(output.status.code(), Some(1 | 2)), "{args:?}");
+    }
+}
+
+#[test]
+fn a_frame_comes_out_of_a_pipe_before_it_is_there_whole() {
+    // A Fetch v4 response that promises 2 GiB, of which little ever comes.
+    let mut process = command(&["decode", "-", "-v", "--response-of", "Fetch:4"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = process.stdin.take().unwrap();
+    stdin
+        .write_all(b"\x7f\xff\xff\xff\0\0\0\x07\0\0\0\0\0\0\0\x01\0\x01t")
+        .unwrap();
+    stdin.write_all(b"\0\0\0\x01\0\0\0\0\0\0").unwrap();
+    stdin.write_all(&[0; 16]).unwrap();
+    stdin.write_all(b"\0\0\0\0\x7f\x00\0\0").unwrap();
+    stdin.write_all(&vec![0; 8 << 20]).unwrap();
+    drop(stdin);
+    let mut text = String::new();
+    let mut stdout = process.stdout.take().unwrap();
+    stdout.read_to_string(&mut text).unwrap();
+    assert_eq!(process.wait().unwrap().code(), Some(1));
+    assert!(text.contains("Records: 2130706432 bytes\n"), "{text}");
+    let broken = "Responses[0]/Partitions[0]/Records: the bytes end here";
+    assert!(text.contains(broken), "{text}");
+}
