@@ -8,7 +8,7 @@ use std::path::Path;
 /// Each code and its name, as `release` has them.
 pub(crate) fn names(release: &str) -> Result<BTreeMap<i16, String>> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("PrintErrors.java");
-    let printed = java::run(&source, release, &[])?;
+    let printed = java::run(&source, release, &[], &[])?;
     let mut names = BTreeMap::new();
     for line in printed.lines() {
         let Some((code, name)) = line.split_once(' ') else {

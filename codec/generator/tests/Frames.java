@@ -20,6 +20,7 @@ import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.message.ApiMessageType;
 import org.apache.kafka.common.message.RequestHeaderData;
 import org.apache.kafka.common.message.ResponseHeaderData;
+import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.common.protocol.ByteBufferAccessor;
 import org.apache.kafka.common.protocol.Message;
@@ -73,14 +74,14 @@ final class Frames {
             header.setClientId(random.nextInt(5) == 0 ? null : "frames");
         }
         ApiMessage body = filled(type::newRequest, version, headerVersion == 2);
-        return line("Request", type, version, header, headerVersion, headerVersion == 2, body);
+        return line("Request", type, version, header, headerVersion, headerVersion == 2, body, type::newRequest);
     }
 
     private String response(ApiMessageType type, short version) {
         short headerVersion = type.responseHeaderVersion(version);
         ResponseHeaderData header = new ResponseHeaderData().setCorrelationId(7);
         ApiMessage body = filled(type::newResponse, version, type.requestHeaderVersion(version) == 2);
-        return line("Response", type, version, header, headerVersion, headerVersion == 1, body);
+        return line("Response", type, version, header, headerVersion, headerVersion == 1, body, type::newResponse);
     }
 
     private String line(
@@ -90,7 +91,8 @@ final class Frames {
             Message header,
             short headerVersion,
             boolean hasTags,
-            Message body) {
+            Message body,
+            Supplier<ApiMessage> empty) {
         int fixed = bytes(header, headerVersion).length - (hasTags ? 1 : 0);
         if (hasTags && random.nextInt(5) == 0) {
             header.unknownTaggedFields().add(new RawTaggedField(0, new byte[] {1, 2}));
@@ -102,11 +104,70 @@ final class Frames {
         line.append(",\"flexible\":").append(type.requestHeaderVersion(version) == 2);
         line.append(",\"fixed\":").append(fixed).append(",\"frame\":\"");
         line.append(HEX.formatHex(bytes(header, headerVersion))).append(HEX.formatHex(bytes(body, version)));
-        line.append("\",\"header_tags\":");
+        line.append("\",\"damaged\":");
+        damaged(empty, version, bytes(body, version), line);
+        line.append(",\"api_key_name\":\"").append(ApiKeys.forId(type.apiKey())).append('"');
+        line.append(",\"json_header\":").append(json(header, headerVersion));
+        line.append(",\"json\":").append(json(body, version));
+        line.append(",\"header_tags\":");
         print(header.unknownTaggedFields(), line);
         line.append(",\"said\":");
         print(body, line);
         return line.append('}').toString();
+    }
+
+    /**
+     * A few bodies with something wrong in them: the bytes, how many of them the class leaves, and why it
+     * refuses them if it does.
+     */
+    private void damaged(Supplier<ApiMessage> empty, short version, byte[] body, StringBuilder line) {
+        line.append('[');
+        for (int i = 0; i < 6 && body.length < 2000; i++) {
+            byte[] bytes = damage(body);
+            ByteBuffer buffer = ByteBuffer.wrap(bytes);
+            String refusal = "";
+            try {
+                empty.get().read(new ByteBufferAccessor(buffer), version);
+            } catch (RuntimeException e) {
+                refusal = e.toString().replaceAll("[^ -~]|[\"\\\\]", ".");
+            }
+            line.append(i == 0 ? "{" : ",{").append("\"body\":");
+            hex(bytes, line);
+            line.append(",\"left\":").append(buffer.remaining());
+            line.append(",\"refusal\":\"").append(refusal).append("\"}");
+        }
+        line.append(']');
+    }
+
+    /** One or two bytes changed, taken out or put in; or a varint beyond what an int holds. */
+    private byte[] damage(byte[] body) {
+        byte[] damaged = body;
+        for (int i = random.nextInt(2); i < 2; i++) {
+            int at = random.nextInt(damaged.length + 1);
+            int end = Math.min(damaged.length, at + random.nextInt(2));
+            byte[] made = new byte[random.nextInt(2)];
+            if (random.nextInt(8) == 0) {
+                made = new byte[] {-1, -1, -1, -1, 15};
+            } else if (made.length > 0) {
+                made[0] = (byte) (random.nextBoolean() ? random.nextInt() : random.nextInt(12) - 4);
+            }
+            ByteBuffer joined = ByteBuffer.allocate(damaged.length - (end - at) + made.length);
+            joined.put(damaged, 0, at).put(made).put(damaged, end, damaged.length - end);
+            damaged = joined.array();
+        }
+        return damaged;
+    }
+
+    /** As the request log of Kafka's own brokers has it. */
+    private static Object json(Message message, short version) {
+        Class<?> type = message.getClass();
+        try {
+            return Class.forName(type.getName() + "JsonConverter")
+                    .getMethod("write", type, short.class, boolean.class)
+                    .invoke(null, message, version, false);
+        } catch (ReflectiveOperationException e) {
+            throw new IllegalStateException(e);
+        }
     }
 
     private static byte[] bytes(Message message, short version) {

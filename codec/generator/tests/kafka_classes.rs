@@ -1,9 +1,15 @@
 //! The tables against Kafka's own classes, those of the newest and of the oldest release: of each
-//! message in each version that either knows, a walk tells what the object says that wrote it. Needs what
+//! message in each version that either knows, a walk tells what the object says that wrote it, JSON is
+//! what Kafka's request log would have, and of damaged ones a walk reads what the class reads. Needs what
 //! the generator needs: Maven, or the jars that it has fetched before, and a JDK.
 //!
 //! A failure names its seed: `KLAMP_TEST_SEED` has the same messages written again.
 
+#[allow(dead_code, reason = "klamp-codec's own tests use more of it")]
+#[path = "../../tests/differential/json.rs"]
+mod json;
+mod kafka_damage;
+mod kafka_json;
 #[allow(dead_code, reason = "klamp-codec's own tests use more of it")]
 #[path = "../../tests/differential/tree.rs"]
 mod tree;
@@ -12,8 +18,10 @@ mod tree;
 mod walk;
 
 use fastrand::Rng;
+use kafka_damage::{Damaged, Verdict};
 use klamp_codec::layout::Root;
 use klamp_codec::observation::{Observation, Observer, Outcome};
+use klamp_codec::render::{End, Form, Json, Message, Render};
 use klamp_codec::session::{Clamp, Input, NonKafka, Policy, Session, Step};
 use klamp_codec::versions::TableStore;
 use klamp_codec::{ApiKey, Direction};
@@ -24,7 +32,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 use tree::{Field, Node, Struct, plain};
-use walk::{End, Move, check_hot, check_offsets, walk};
+use walk::{End as Walked, Move, check_hot, check_offsets, walk};
 
 /// How many messages each way there are at least of each version, and of each API.
 const COUNTS: [&str; 2] = ["3", "24"];
@@ -32,12 +40,17 @@ const COUNTS: [&str; 2] = ["3", "24"];
 /// ReadShareGroupStateSummary 0 was not stable before 4.1, and has become another.
 const CHANGED: (i16, i16) = (87, 0);
 
+/// What the oldest release calls an API, and the newest one.
+const RENAMED: (&str, &str) = ("LIST_CLIENT_METRICS_RESOURCES", "LIST_CONFIG_RESOURCES");
+
 #[test]
-fn a_walk_tells_what_kafkas_own_objects_say() {
+fn what_kafkas_own_objects_say_is_told_by_walks_and_json_and_what_they_refuse_is_refused() {
     let seed = seed();
     let mut rng = Rng::with_seed(seed);
     let mut kinds = BTreeSet::new();
     let mut fields = Fields::default();
+    let mut withheld = BTreeSet::new();
+    let mut verdicts = BTreeMap::new();
     let mut count = 0;
     let [newest, .., oldest] = klamp_layout_generator::RELEASES;
     for release in [oldest, newest] {
@@ -54,12 +67,19 @@ fn a_walk_tells_what_kafkas_own_objects_say() {
                     frame.api_key,
                     frame.api_version,
                 ));
+                frame.check_json(&mut withheld);
+                frame.check_damaged(&mut verdicts);
                 frame.check(&mut fields, &mut rng)
             });
             check_session([&request, &response], &trees);
         }
     }
     assert_eq!(kinds, known());
+    let listed = json::WITHHELD.map(|(key, is_request, name)| (key, is_request, name.to_owned()));
+    assert_eq!(withheld, BTreeSet::from(listed));
+    println!("damaged bodies by verdict: {verdicts:?}");
+    let seen = |verdict| verdicts.get(&verdict).copied().unwrap_or(0);
+    assert!(seen(Verdict::Read) > 1_000 && seen(Verdict::Refused) > 1_000);
     let (named, never) = (fields.named.len(), fields.never_filled());
     let layouts = kinds.len();
     println!("{count} messages of {layouts} layouts; of {named} fields none fills {never:?}");
@@ -79,8 +99,13 @@ fn seed() -> u64 {
 
 fn frames(release: &str, seed: u64) -> String {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/Frames.java");
-    klamp_layout_generator::java::run(&source, release, &[&seed.to_string(), COUNTS[0], COUNTS[1]])
-        .expect("Frames.java prints messages")
+    klamp_layout_generator::java::run(
+        &source,
+        release,
+        &klamp_layout_generator::java::JACKSON,
+        &[&seed.to_string(), COUNTS[0], COUNTS[1]],
+    )
+    .expect("Frames.java prints messages")
 }
 
 /// All messages that the tables have.
@@ -110,6 +135,11 @@ struct Frame {
     frame: Vec<u8>,
     header_tags: Vec<Value>,
     said: Value,
+    damaged: Vec<Damaged>,
+    api_key_name: String,
+    /// What Kafka's request log makes of header and body.
+    json_header: Value,
+    json: Value,
 }
 
 impl Frame {
@@ -140,7 +170,7 @@ impl Frame {
             let walk =
                 |moves: &mut dyn FnMut(usize, usize) -> Move| walk(root, body, body.len(), moves);
             let whole = walk(&mut |_, _| Move::Feed(usize::MAX));
-            assert_eq!(whole.end, End::Done(body.len()), "{}", hex());
+            assert_eq!(whole.end, Walked::Done(body.len()), "{}", hex());
             check_offsets(&whole, body, self.flexible);
             for largest in [1, 7, 300] {
                 let cut = walk(&mut |_, _| match rng.usize(0..=largest) {
@@ -153,6 +183,44 @@ impl Frame {
         });
         check_hot(&hot, &full);
         read
+    }
+
+    /// Holds klamp's JSON against Kafka's own. Notes what is withheld.
+    fn check_json(&self, withheld: &mut BTreeSet<(i16, bool, String)>) {
+        let is_request = self.direction() == Direction::Request;
+        // UNSUPPORTED_VERSION comes in version 0, whatever was asked for.
+        let is_versions = !is_request && ApiKey(self.api_key) == ApiKey::API_VERSIONS;
+        if is_versions && self.json["errorCode"] == 35 {
+            return;
+        }
+        let message = match is_request {
+            true => Message::Request,
+            false => Message::Response(ApiKey(self.api_key), self.api_version),
+        };
+        let mut render = Render::new(message, self.frame.len() as u32, Json::default());
+        render.bytes(&self.frame);
+        let (end, mut form) = render.end();
+        assert_eq!(end, End::Whole(0), "{:02x?}", self.frame);
+        let ours: Value = serde_json::from_str(form.written()).expect("it is JSON");
+
+        let mut header = self.json_header.clone();
+        header["requestApiKeyName"] = match self.api_key_name.as_str() {
+            name if name == RENAMED.0 => RENAMED.1.into(),
+            name => name.into(),
+        };
+        let body = match is_request {
+            true => "request",
+            false => {
+                header["requestApiKey"] = self.api_key.into();
+                header["requestApiVersion"] = self.api_version.into();
+                "response"
+            }
+        };
+        let mut hidden = BTreeSet::new();
+        let same = kafka_json::check_like(&ours["requestHeader"], &header, &mut hidden)
+            .and_then(|()| kafka_json::check_like(&ours[body], &self.json, &mut hidden));
+        same.unwrap_or_else(|difference| panic!("{difference}:\n{ours}\n{}", self.json));
+        withheld.extend(hidden.into_iter().map(|it| (self.api_key, is_request, it)));
     }
 
     fn root(&self, find: fn(Direction, ApiKey, i16) -> Option<Root>) -> Root {
