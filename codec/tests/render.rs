@@ -226,6 +226,16 @@ fn what_has_no_layout_or_no_header_is_told_as_far_as_it_can_be() {
     assert_eq!(lone, json);
 }
 
+/// Kafka's own request log leaves it out.
+#[test]
+fn a_tagged_field_that_was_sent_is_told_even_if_it_has_its_default() {
+    let mut frame = b"\0\0\0\x07\0\0\x01\0\0\0\0\x01\x01\x08".to_vec();
+    frame.extend([0xff; 8]);
+    let json = rendered::<Json>(Message::Response(ApiKey::API_VERSIONS, 3), &frame);
+    let said = r#""response":{"errorCode":0,"apiKeys":[],"throttleTimeMs":0,"finalizedFeaturesEpoch":-1}}"#;
+    assert!(json.trim_end().ends_with(said), "{json}");
+}
+
 #[test]
 fn a_refusal_of_api_versions_is_read_in_the_shape_that_it_has() {
     let refusal = include_bytes!("clamp/captured/4.4.0-v6-unsupported.bin");
