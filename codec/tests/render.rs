@@ -8,7 +8,7 @@
 )]
 
 use klamp_codec::ApiKey;
-use klamp_codec::render::{Broken, Cause, End, Form, Json, Line, Message, Render, Text};
+use klamp_codec::render::{Broken, Cause, End, Form, Json, Line, Message, Render, Requests, Text};
 
 /// Renders a frame, without its length field, that says it has `length` bytes.
 fn render<F: Form + Default>(message: Message, length: usize, frame: &[u8]) -> (End, String) {
@@ -280,6 +280,42 @@ fn a_secret_is_told_by_its_size_and_tags_beside_secrets_too() {
     let json = rendered::<Json>(Message::Request, frame);
     let said = r#""request":{"authBytes":null,"authBytesSizeInBytes":8}}"#;
     assert!(json.trim_end().ends_with(said), "{json}");
+}
+
+#[test]
+fn raw_sasl_tokens_are_not_taken_for_requests() {
+    let handshake = b"\0\x11\0\0\0\0\0\x01\xff\xff\0\x05PLAIN";
+    let metadata = b"\0\x03\0\0\0\0\0\x02\xff\xff\0\0\0\0";
+    let token = b"\0Admin\0s3cret-of-many-bytes";
+    let mut requests = Requests::default();
+    // Nothing has said that there are tokens.
+    assert_eq!(requests.next(token), Message::Request);
+    for _ in 0..2 {
+        assert_eq!(requests.next(handshake), Message::Request);
+        for token in [token, &token[..3], b"", b"n,,n=user,r=nonce"] as [&[u8]; 4] {
+            assert_eq!(requests.next(token), Message::Token);
+        }
+        assert_eq!(requests.next(metadata), Message::Request);
+        assert_eq!(requests.next(token), Message::Request);
+    }
+    let told = "SASL token (27 bytes, not kept)\n";
+    assert_eq!(rendered::<Text>(Message::Token, token), told);
+    assert_eq!(rendered::<Line>(Message::Token, token), told);
+    let json = "{\"saslToken\":null,\"saslTokenSizeInBytes\":27}\n";
+    assert_eq!(rendered::<Json>(Message::Token, token), json);
+    let (end, line) = render::<Line>(Message::Token, 28, &token[..8]);
+    assert!(
+        matches!(
+            end,
+            End::Broken(Broken {
+                at: 12,
+                cause: Cause::Ends(20),
+                ..
+            })
+        ),
+        "{end:?}"
+    );
+    assert!(!line.contains("Admin"), "{line}");
 }
 
 #[test]

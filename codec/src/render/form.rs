@@ -10,6 +10,8 @@ use std::fmt;
 pub trait Form {
     /// What the frame says of itself: once, before all else, unless the frame ends before.
     fn head(&mut self, head: &Head<'_>);
+    /// The frame is a raw SASL token of so many bytes: instead of a head.
+    fn token(&mut self, bytes: u32);
     /// A field, or an element without a name of its own.
     fn value(&mut self, name: &'static str, value: Shown<'_>);
     /// A struct or an array begins. Of structs in an array each begins with [`Form::element`].

@@ -119,6 +119,11 @@ impl Form for Json {
         }
     }
 
+    fn token(&mut self, bytes: u32) {
+        self.open(Open::Struct);
+        self.value("SaslToken", Shown::Withheld(bytes));
+    }
+
     fn value(&mut self, name: &'static str, value: Shown<'_>) {
         if let Shown::Records(len) = value {
             self.key(name, "SizeInBytes");

@@ -20,6 +20,10 @@ impl Form for Line {
         self.has_codes = head.direction == Direction::Response && head.has_body;
     }
 
+    fn token(&mut self, bytes: u32) {
+        let _ = write!(self.out, "SASL token {}", Shown::Withheld(bytes));
+    }
+
     fn value(&mut self, _: &'static str, value: Shown<'_>) {
         if let Shown::ErrorCode(code) = value
             && code != ErrorCode::NONE

@@ -32,6 +32,32 @@ pub enum Message {
     Request,
     /// The response to a request, which does not.
     Response(ApiKey, i16),
+    /// A raw SASL token, of which nothing is told but its size.
+    Token,
+}
+
+/// Tells what the frames are that a client sends on one connection, one after the other.
+///
+/// After SaslHandshake v0 come raw tokens, which have no header and are secrets: until there is an
+/// ordinary request again, what has no layout is one.
+#[derive(Debug, Default)]
+pub struct Requests {
+    tokens_may_follow: bool,
+}
+
+impl Requests {
+    /// The next frame, which begins so behind its length field; all of it, where it is that short.
+    pub fn next(&mut self, frame: &[u8]) -> Message {
+        let exchange = header::api_key_and_version(frame);
+        let has_layout = exchange.is_some_and(|(api_key, api_version)| {
+            Root::find_full(Direction::Request, api_key, api_version).is_some()
+        });
+        if self.tokens_may_follow && !has_layout {
+            return Message::Token;
+        }
+        self.tokens_may_follow = exchange == Some((ApiKey::SASL_HANDSHAKE, 0));
+        Message::Request
+    }
 }
 
 /// One frame being told to a form. It holds no more than a header, or one string.
@@ -58,13 +84,22 @@ enum Stage {
 
 impl<F: Form> Render<F> {
     /// A frame whose length field says `length`.
-    pub fn new(message: Message, length: u32, form: F) -> Self {
+    pub fn new(message: Message, length: u32, mut form: F) -> Self {
+        let stage = match message {
+            Message::Request | Message::Response(..) => {
+                Stage::Header(length.to_be_bytes().to_vec())
+            }
+            Message::Token => {
+                form.token(length);
+                Stage::Behind(header::frame_bytes(length))
+            }
+        };
         Self {
             form,
             message,
             length,
             at: 4,
-            stage: Stage::Header(length.to_be_bytes().to_vec()),
+            stage,
         }
     }
 
@@ -189,6 +224,7 @@ impl<F: Form> Render<F> {
                 let head = self.head(api_key, api_version, id, ClientId::None);
                 (Direction::Response, head, Some(8))
             }
+            Message::Token => return,
         };
         head.direction = direction;
         let version = match is_refusal(&head, &bytes) {
@@ -257,6 +293,7 @@ fn missing(message: Message, head: &[u8], length: u32) -> Option<usize> {
             };
             usize::try_from(header::frame_bytes(length)).map_or(most, |bytes| most.min(bytes))
         }
+        Message::Token => return None,
     };
     need.checked_sub(head.len()).filter(|missing| *missing > 0)
 }

@@ -59,6 +59,10 @@ impl Form for Text {
         self.write(format_args!("{head}\n"));
     }
 
+    fn token(&mut self, bytes: u32) {
+        self.write(format_args!("SASL token {}\n", Shown::Withheld(bytes)));
+    }
+
     fn value(&mut self, name: &'static str, value: Shown<'_>) {
         if let Some(Open::Values { is_first }) = self.open.last_mut() {
             if !std::mem::replace(is_first, false) {

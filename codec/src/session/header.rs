@@ -81,6 +81,11 @@ pub(crate) fn read_request(shown: &[u8], length: u32) -> ReadHeader<'_> {
     }
 }
 
+/// The key and version of the request that begins so behind its length field, if they are there.
+pub(crate) fn api_key_and_version(frame: &[u8]) -> Option<(ApiKey, i16)> {
+    Some((ApiKey(int16(frame, 0)?), int16(frame, 2)?))
+}
+
 /// The correlation id of the response at the start of `shown`, if it is there.
 #[inline]
 pub(crate) fn response_correlation_id(shown: &[u8]) -> Option<CorrelationId> {

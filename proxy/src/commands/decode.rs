@@ -4,7 +4,7 @@
 //! small pieces, what was read is printed before more is, and where it breaks is said.
 
 use crate::cli::{DecodeArgs, Exit};
-use klamp_codec::render::{End, Form, Json, Line, Message, Render, Text};
+use klamp_codec::render::{End, Form, Json, Line, Message, Render, Requests, Text};
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 
@@ -21,14 +21,14 @@ pub(crate) fn decode(args: &DecodeArgs) -> Exit {
             Err(error) => return failed(&format!("cannot open {name}: {error}")),
         },
     };
-    let message = args.response_of.map_or(Message::Request, |(key, version)| {
-        Message::Response(key, version)
-    });
+    let response = args
+        .response_of
+        .map(|(key, version)| Message::Response(key, version));
     let mut out = BufWriter::new(io::stdout().lock());
     let printed = match (args.json, args.verbose) {
-        (true, _) => print::<Json>(input, message, &mut out),
-        (false, true) => print::<Text>(input, message, &mut out),
-        (false, false) => print::<Line>(input, message, &mut out),
+        (true, _) => print::<Json>(input, response, &mut out),
+        (false, true) => print::<Text>(input, response, &mut out),
+        (false, false) => print::<Line>(input, response, &mut out),
     };
     let flushed = out.flush().map_err(DecodeError::Print);
     match printed.and_then(|printed| flushed.map(|()| printed)) {
@@ -62,10 +62,11 @@ struct Printed {
 
 fn print<F: Form + Default>(
     mut input: impl Read,
-    message: Message,
+    response: Option<Message>,
     out: &mut impl Write,
 ) -> Result<Printed, DecodeError> {
     let mut printed = Printed::default();
+    let mut requests = Requests::default();
     let mut piece = vec![0; PIECE];
     let mut at = 0;
     loop {
@@ -78,16 +79,15 @@ fn print<F: Form + Default>(
         let Ok(length) = u32::try_from(length) else {
             return Err(DecodeError::Length(at, length));
         };
-        let mut render = Render::new(message, length, F::default());
         let mut left = length as usize;
-        while left > 0 {
-            let n = read_up_to(&mut input, &mut piece[..left.min(PIECE)])?;
-            render.bytes(&piece[..n]);
+        let mut read = read_up_to(&mut input, &mut piece[..left.min(PIECE)])?;
+        let message = response.unwrap_or_else(|| requests.next(&piece[..read]));
+        let mut render = Render::new(message, length, F::default());
+        while read > 0 {
+            render.bytes(&piece[..read]);
             flush(render.form(), out)?;
-            left -= n;
-            if n == 0 {
-                break;
-            }
+            left -= read;
+            read = read_up_to(&mut input, &mut piece[..left.min(PIECE)])?;
         }
         let (end, mut form) = render.end();
         flush(&mut form, out)?;

@@ -69,6 +69,25 @@ fn requests_are_printed_a_line_each_or_field_by_field() {
 }
 
 #[test]
+fn a_password_sent_without_a_header_is_not_printed() {
+    let token = b"\0\0\0\x12\0Admin\0s3cret-word";
+    let handshake = b"\0\0\0\x11\0\x11\0\0\0\0\0\x01\xff\xff\0\x05PLAIN";
+    let given = Given::new("token", &[handshake, token.as_slice(), REQUESTS].concat());
+    for args in [&[][..], &["-v"], &["--json"]] {
+        let (code, text, stderr) = given.decode(args);
+        assert_eq!((code, stderr.as_str()), (Some(0), ""), "{text}");
+        assert!(
+            !text.contains("Admin") && !text.contains("s3cret"),
+            "{text}"
+        );
+        assert!(
+            text.contains("SASL token (18 bytes") || text.contains(":18}"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
 fn a_broker_s_answer_is_printed_as_json_a_line_each() {
     let given = Given::new("answers", &ANSWER.repeat(3));
     let (code, json, stderr) = given.decode(&["--json", "--response-of", "apiversions:4"]);
