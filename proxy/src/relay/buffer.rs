@@ -30,6 +30,10 @@ impl Buffer {
         &self.bytes[self.ready..self.end]
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+
     /// The first `n` shown bytes may go on.
     pub(super) fn pass(&mut self, n: usize) {
         self.ready += n;

@@ -14,7 +14,7 @@ use tokio::io::{Interest, ReadBuf};
 use tokio::net::TcpStream;
 
 /// From so many bytes on that are to come, and that nobody wants to see, a pipe is worth its calls.
-pub(super) const SPLICE_BYTES: u64 = 64 * 1024;
+pub(super) const SPLICE_BYTES: u64 = 16 * 1024;
 
 /// Bytes that one pipe carries at most: what a peer that takes nothing costs. Each packet takes a page's
 /// place in it, so a smaller one would need more calls where packets come from a wire (four times as
@@ -78,6 +78,24 @@ impl Pipe {
                 }
             }
         }
+    }
+
+    /// Whether there is something in it, and room for about as much again.
+    pub(super) fn has_more_room(&self) -> bool {
+        !self.is_empty() && self.held as usize <= PIPE_BYTES / 2
+    }
+
+    /// Takes up to `most` bytes more from `from`, once. `None` where nothing came: the pipe is full, or
+    /// the socket has nothing, or ended, or failed.
+    pub(super) fn add(&mut self, from: &TcpStream, most: u64) -> Option<usize> {
+        let room = PIPE_BYTES - self.held as usize;
+        let most = usize::try_from(most).map_or(room, |most| most.min(room));
+        // (not by `try_io`: 'would block' says nothing of the socket here)
+        let n = transfer(from, &self.write_end, most)
+            .ok()
+            .filter(|&n| n > 0)?;
+        self.held += n as u32;
+        Some(n)
     }
 
     /// Gives `to` some of what is in the pipe, once; never 0 bytes. The pipe is not empty.

@@ -6,7 +6,7 @@
 //! more, by the pipe or by a read, and are counted there.
 
 use super::super::ended::Ended;
-use super::super::pool::Pool;
+use super::super::pool::{BUFFER_BYTES, Pool};
 use super::super::splice::{self, PEEK_BYTES, Pipe, SPLICE_BYTES};
 use super::super::timer::Clock;
 use super::super::wire::{self, Wire};
@@ -19,6 +19,15 @@ use tokio::net::TcpStream;
 /// How often the next bytes are looked at, after some were spliced, in the hope of another large frame:
 /// behind a large region the frame may have a few bytes more.
 const LOOKS: u8 = 2;
+
+/// A read of so many bytes may be a part of large frames that happen to fit the buffer: the next ones
+/// are worth a look.
+const LARGE_READ: usize = BUFFER_BYTES / 2;
+
+/// So many large reads go by without a look after one was in vain: small frames in great number.
+const DOUBT: u8 = 16;
+
+const HOLD_BUDGET: Fault = Fault::End(Ended::HoldBudget);
 
 impl Lane {
     /// Behind bytes that were spliced: shows the session the next ones while they are still in the
@@ -58,7 +67,10 @@ impl Lane {
                 // The last bytes of the frame, and nothing more is there yet: by the pipe too, so that
                 // the next frame can be looked at from its start.
                 let is_all = owed == n as u64 && n < PEEK_BYTES;
-                if !is_all && !self.is_many(owed) {
+                if self.is_many(owed) {
+                    self.doubt = 0;
+                } else if !is_all {
+                    (self.looks, self.doubt) = (0, DOUBT);
                     self.put_pipe_away(io.pool);
                 }
                 true
@@ -77,6 +89,27 @@ impl Lane {
             }
         };
         Ok(Poll::Ready(Some(news)))
+    }
+
+    /// Takes one more large frame behind those that are in the pipe, so that they leave together.
+    /// Tells whether some of it has come; what stands in the way shows when the pipe is empty.
+    pub(super) fn gather(&mut self, from: &impl Wire, io: &mut Io<'_, '_>) -> Result<bool, Fault> {
+        let (Stance::Owe(owed), Some(from)) = (self.stance, from.tcp()) else {
+            return Ok(false);
+        };
+        let pipe = self.pipe.as_mut().filter(|_| owed > SPLICE_BYTES);
+        let Some(n) = pipe.and_then(|pipe| pipe.add(from, owed)) else {
+            return Ok(false);
+        };
+        self.looks = LOOKS;
+        self.stance = self.paid(owed, n);
+        Ok(self.arrived(Poll::Ready(Ok(n)), io.clock)?.is_ready())
+    }
+
+    /// Whether there are bytes in the pipe, and room for more.
+    pub(super) fn gathers(&self) -> bool {
+        let pipe = self.pipe.as_ref();
+        self.looks > 0 && pipe.is_some_and(Pipe::has_more_room) && self.buffer.is_empty()
     }
 
     /// Reads at least those `n` bytes that have been looked at.
@@ -123,8 +156,10 @@ impl Lane {
     /// A pipe, empty, where it is worth while for the `owed` bytes and to be had. One at hand is used
     /// to the last byte, so that the next frame can be spliced from its first.
     fn pipe_for(&mut self, owed: u64, pool: &Pool) -> Option<&mut Pipe> {
-        if self.pipe.is_none() && self.is_many(owed) {
-            self.pipe = pool.pipes.lend();
+        match self.is_many(owed) {
+            true if self.pipe.is_none() => self.pipe = pool.pipes.lend(),
+            false if self.looks == 0 => self.put_pipe_away(pool),
+            _ => {}
         }
         self.pipe.as_mut()
     }
@@ -147,7 +182,12 @@ impl Lane {
             Stance::Need(n) => n,
             _ => 0,
         };
-        let room = self.room(need, io.pool)?;
+        let mut room = self.buffer.room(need, io.pool).ok_or(HOLD_BUDGET)?;
+        if let (Stance::Owe(owed), 1.., true) = (self.stance, self.looks, from.tcp().is_some()) {
+            // No further than to the next frame's start, which is to be looked at.
+            let most = usize::try_from(owed).map_or(room.len(), |owed| owed.min(room.len()));
+            room = &mut room[..most];
+        }
         let read = wire::read(from, io.cx, room);
         self.brims = matches!(read, Poll::Ready(Ok(n)) if n == room.len());
         let read = self.arrived(read, io.clock)?;
@@ -155,8 +195,7 @@ impl Lane {
     }
 
     fn room(&mut self, need: usize, pool: &Pool) -> Result<&mut [u8], Fault> {
-        let room = self.buffer.room(need, pool);
-        room.ok_or(Fault::End(Ended::HoldBudget))
+        self.buffer.room(need, pool).ok_or(HOLD_BUDGET)
     }
 
     /// Keeps account of the time that the sender takes.
@@ -183,6 +222,12 @@ impl Lane {
     fn received(&mut self, n: usize) {
         self.buffer.filled(n);
         self.eof = n == 0;
+        if n >= LARGE_READ && self.looks == 0 {
+            match self.doubt.checked_sub(1) {
+                Some(less) => self.doubt = less,
+                None => self.looks = 1,
+            }
+        }
         self.stance = match self.stance {
             Stance::Owe(owed) => {
                 let at_hand = usize::try_from(owed).map_or(n, |owed| owed.min(n));

@@ -33,6 +33,8 @@ pub(super) struct Lane {
     eof: bool,
     /// So often the next bytes will be looked at before they are read.
     looks: u8,
+    /// So many large reads will go by without such a look, since the last one was in vain.
+    doubt: u8,
     /// The last read took as much as it could: more is there at once.
     brims: bool,
     /// The wire may keep written bytes in buffers of its own.
@@ -115,6 +117,14 @@ impl Lane {
                 });
                 moved |= self.take(step).map_err(Fault::End)?;
                 continue;
+            }
+            if self.gathers()
+                && let Poll::Ready(Some(news)) = self.look(from, io, &mut ask)?
+            {
+                moved |= news;
+                if self.gather(from, io)? {
+                    continue;
+                }
             }
             match self.write(to, io.cx) {
                 Poll::Pending => return Ok(moved),

@@ -2,7 +2,7 @@
 
 use super::super::super::ended::Ended;
 use super::super::super::lane::{Io, Lane};
-use super::super::super::pool::{HoldBudget, Pool};
+use super::super::super::pool::{BUFFER_BYTES, HoldBudget, Pool};
 use super::super::super::splice::{PIPE_BYTES, SPLICE_BYTES};
 use super::super::super::timer::Clock;
 use super::super::super::{Meter, Relay};
@@ -22,7 +22,13 @@ const THRESHOLD: usize = SPLICE_BYTES as usize;
 
 /// Sizes around all that makes a difference, and small ones between them.
 fn sizes(random: &mut Random) -> Vec<usize> {
-    let edges = [THRESHOLD, 2 * THRESHOLD, PIPE_BYTES, PIPE_BYTES + THRESHOLD];
+    let edges = [
+        THRESHOLD,
+        2 * THRESHOLD,
+        BUFFER_BYTES,
+        PIPE_BYTES,
+        PIPE_BYTES + THRESHOLD,
+    ];
     let mut sizes = Vec::new();
     for edge in edges {
         let near = 1 + random.up_to(200);
@@ -93,7 +99,7 @@ async fn look(step: Step) -> (Vec<u8>, usize) {
     let (from, to) = (pair(None).await, pair(None).await);
     let ((mut sender, mut from), (mut to, mut receiver)) = (from, to);
     let pool = Pool::new(HoldBudget::new(1 << 20));
-    let large = 3 * THRESHOLD;
+    let large = 3 * BUFFER_BYTES;
     sender.write_all(&vec![1; 10 + large]).await.unwrap();
     sender.write_all(b"abcdef").await.unwrap();
     sender.shutdown().await.unwrap();

@@ -3,6 +3,7 @@
 
 mod alike;
 mod ends;
+mod looks;
 mod shares;
 
 use super::{Random, framed};
