@@ -21,6 +21,11 @@ use clap::Parser;
 use cli::{Cli, Command};
 use std::process::ExitCode;
 
+/// An idle connection takes 2.5 KiB with it, and 3.3 with that of musl, with which klamp ships. How it is
+/// set up is told in `.cargo/config.toml`.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     let exit = match Cli::parse().command {
         Command::Run(args) => commands::run(*args),

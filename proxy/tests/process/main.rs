@@ -6,6 +6,7 @@ mod client;
 mod decode;
 mod dialling;
 mod draining;
+mod idle;
 mod klamp;
 mod relaying;
 mod start;
