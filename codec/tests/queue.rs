@@ -14,6 +14,7 @@ use klamp_codec::Direction;
 use klamp_codec::observation::CloseReason;
 use klamp_codec::session::MAX_IN_FLIGHT;
 use sim::frames::Produce;
+use sim::script::Act;
 use sim::{End, Relay, Script, Style, frames, raw};
 
 fn metadata(id: i32) -> (Vec<u8>, Vec<u8>) {
@@ -109,4 +110,33 @@ fn a_full_queue_ends_when_both_peers_do() {
             CloseReason::ClientInFlight | CloseReason::BrokerInFlight
         ));
     }
+}
+
+#[test]
+fn only_bytes_are_awaited_but_with_a_half_head_an_own_answer_in_front_or_in_a_drain() {
+    let mut relay = Relay::new(sim::shared(sim::policy()), Style::default());
+    let (one, two) = (metadata(1), metadata(2));
+    let own = raw::api_versions_beyond(127, 3);
+    let mut awaits = |act: Act| {
+        relay.act(&act);
+        [Direction::Request, Direction::Response].map(|direction| relay.awaits_bytes(direction))
+    };
+    let client = |bytes: &[u8]| Act::Bytes(Direction::Request, bytes.to_vec());
+    let broker = |bytes: &[u8]| Act::Bytes(Direction::Response, bytes.to_vec());
+    assert_eq!(awaits(client(&one.0[..6])), [true, true]);
+    assert_eq!(awaits(client(&one.0[6..])), [true, true]);
+    assert_eq!(awaits(client(&two.0)), [true, true]);
+    assert_eq!(awaits(broker(&one.1[..6])), [true, false], "half a head");
+    assert_eq!(awaits(broker(&one.1[6..9])), [true, true], "in a body");
+    assert_eq!(awaits(broker(&one.1[9..])), [true, true]);
+    assert_eq!(awaits(broker(&two.1)), [true, true]);
+    assert_eq!(awaits(client(&own[..10])), [true, true]);
+    assert_eq!(
+        awaits(client(&own[10..own.len() - 1])),
+        [true, false],
+        "begun"
+    );
+    assert_eq!(awaits(client(&own[own.len() - 1..])), [true, true]);
+    assert_eq!(awaits(client(&one.0)), [true, true]);
+    assert_eq!(awaits(Act::Drain), [false, false]);
 }

@@ -22,6 +22,7 @@ pub use pending::MAX_IN_FLIGHT;
 
 use self::request::RequestLane;
 use self::response::ResponseLane;
+use self::sasl::Sasl;
 use self::shared::Shared;
 use crate::observation::{CloseReason, Observer};
 use crate::types::Direction;
@@ -131,6 +132,20 @@ impl Session {
         }
     }
 
+    /// Whether it is known what `direction` answers next, until it is shown more and whatever the other
+    /// direction does, so that nobody need poll: where it has answered `Need`, the same again; where it has
+    /// answered a `Pass` of exactly what it was shown, `Need(1)`. `false` where that cannot be told at a
+    /// glance.
+    #[inline]
+    pub fn awaits_bytes(&self, direction: Direction) -> bool {
+        let is_ordinary = !self.shared.unseen && !self.shared.draining;
+        is_ordinary
+            && match direction {
+                Direction::Request => !matches!(self.shared.sasl, Sasl::Asked(_)),
+                Direction::Response => self.response.awaits_bytes(&self.shared),
+            }
+    }
+
     /// Stops at the next request head; once nothing is in flight the session closes. Poll both
     /// directions then, the request's first: the other one closes once this one has stopped.
     ///
@@ -142,14 +157,17 @@ impl Session {
 
     /// When a connection closes if the peer that sends `direction` stays silent, given that nothing
     /// has come from it since `waiting_since` though there was room. `None`: it may stay silent.
+    #[inline]
     pub fn deadline(&self, direction: Direction, waiting_since: Instant) -> Option<Instant> {
         let policy = &self.shared.policy;
         let (amid_frame, progress) = match direction {
             Direction::Request => (self.request.is_amid_frame(), policy.request_progress),
             Direction::Response => (self.response.is_amid_frame(), policy.response_progress),
         };
-        let is_watched = amid_frame && !self.shared.unseen;
-        waiting_since.checked_add(progress.filter(|_| is_watched)?)
+        if !amid_frame || self.shared.unseen {
+            return None;
+        }
+        waiting_since.checked_add(progress?)
     }
 
     /// Why the connection ended, once both directions have answered `Finish`: as the one that did so

@@ -53,6 +53,7 @@ struct Swallow {
 
 impl RequestLane {
     /// Whether a frame has begun and is not whole yet.
+    #[inline]
     pub(super) fn is_amid_frame(&self) -> bool {
         self.partial || !matches!(self.state, State::Head)
     }

@@ -76,6 +76,7 @@ impl Since {
 
 impl ResponseLane {
     /// Whether a frame has begun and is not whole yet.
+    #[inline]
     pub(super) fn is_amid_frame(&self) -> bool {
         self.partial || !matches!(self.state, State::Head)
     }
@@ -83,6 +84,19 @@ impl ResponseLane {
     /// How many bytes have come in this direction, as far as they are consumed.
     pub(super) fn at(&self) -> u64 {
         self.at
+    }
+
+    /// Whether only bytes can change what it answers: within a frame, and between frames unless an answer of
+    /// our own comes next. With a part of a head, what that is depends on the queue.
+    #[inline]
+    pub(super) fn awaits_bytes(&self, cx: &Shared) -> bool {
+        match self.state {
+            State::Head => {
+                !self.partial && (cx.queue.front()).is_none_or(|e| e.answer != Answer::Local)
+            }
+            State::Response(_) | State::Held(_) => true,
+            State::Token => false,
+        }
     }
 
     pub(super) fn poll(

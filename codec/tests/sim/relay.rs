@@ -73,6 +73,8 @@ struct Lane {
     unpaid: u64,
     want: usize,
     listening: bool,
+    /// What it must answer, shown so much, where the session says that it awaits bytes.
+    known: Option<(Step, usize)>,
     /// Something else than bytes may have changed the answer: the other lane moved, or a drain began.
     nudged: bool,
     /// Bytes have moved since the last poll: what that poll makes of it may matter to the other lane.
@@ -197,6 +199,11 @@ impl Relay {
         self.peek(direction).taken
     }
 
+    /// Whether the session knows its next answer in `direction`.
+    pub fn awaits_bytes(&self, direction: Direction) -> bool {
+        self.session.awaits_bytes(direction)
+    }
+
     /// Requests that wait for an answer.
     pub fn in_flight(&self) -> usize {
         self.session.in_flight()
@@ -284,6 +291,11 @@ impl Relay {
             unpaid: if eof { lane.unpaid } else { 0 },
             now: clock(now),
         };
+        let known = lane
+            .known
+            .take()
+            .filter(|(_, shown)| *shown == count && !eof && self.session.awaits_bytes(direction));
+        let told = self.tape.of(direction).len();
         self.polls += 1;
         assert!(
             self.polls <= self.allowed,
@@ -297,6 +309,15 @@ impl Relay {
             self.session.in_flight(),
             "{direction:?}: requests in flight as told, and as they are"
         );
+        if let Some((known, _)) = known {
+            assert_eq!(step, known, "{direction:?}: known, as it awaits bytes");
+            assert_eq!(told, self.tape.of(direction).len(), "{direction:?}");
+        }
+        lane.known = match step {
+            Step::Need(_) => Some((step.clone(), count)),
+            Step::Pass(n) if n == count as u64 && !eof => Some((Step::Need(1), 0)),
+            _ => None,
+        };
         if !matches!(step, Step::Need(_)) {
             lane.listening = false;
             lane.want = 0;

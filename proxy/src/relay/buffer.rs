@@ -21,11 +21,13 @@ pub(super) struct Buffer {
 
 impl Buffer {
     /// What the session has passed and is not written yet.
+    #[inline]
     pub(super) fn passed(&self) -> &[u8] {
         &self.bytes[self.start..self.ready]
     }
 
     /// What the session has not judged yet.
+    #[inline]
     pub(super) fn shown(&self) -> &[u8] {
         &self.bytes[self.ready..self.end]
     }
@@ -35,12 +37,14 @@ impl Buffer {
     }
 
     /// The first `n` shown bytes may go on.
+    #[inline]
     pub(super) fn pass(&mut self, n: usize) {
         self.ready += n;
         debug_assert!(self.ready <= self.end);
     }
 
     /// The first `n` passed bytes have been written.
+    #[inline]
     pub(super) fn written(&mut self, n: usize) {
         self.start += n;
         debug_assert!(self.start <= self.ready);
@@ -58,8 +62,21 @@ impl Buffer {
     /// `None` where the process holds too much already.
     ///
     /// Grows by doubling as bytes come, and shrinks when they are gone.
+    #[inline]
     pub(super) fn room(&mut self, need: usize, pool: &Pool) -> Option<&mut [u8]> {
         debug_assert!(self.passed().is_empty());
+        let held = self.end - self.start;
+        if self.bytes.is_empty() {
+            self.bytes = pool.lend();
+        } else if held > 0 || self.bytes.len() != BUFFER_BYTES {
+            self.make_room(need, pool)?;
+        }
+        (self.start, self.ready, self.end) = (0, 0, held);
+        Some(&mut self.bytes[held..])
+    }
+
+    /// What is held stands at the start of enough memory then.
+    fn make_room(&mut self, need: usize, pool: &Pool) -> Option<()> {
         let (held, size) = (self.shown().len(), self.bytes.len());
         let wanted = if need <= BUFFER_BYTES || size < BUFFER_BYTES {
             BUFFER_BYTES
@@ -78,8 +95,7 @@ impl Buffer {
         } else if self.start > 0 {
             self.bytes.copy_within(self.start..self.end, 0);
         }
-        (self.start, self.ready, self.end) = (0, 0, held);
-        Some(&mut self.bytes[held..])
+        Some(())
     }
 
     /// The first `n` bytes of the [`room`](Self::room), which have not come yet.
@@ -88,15 +104,31 @@ impl Buffer {
     }
 
     /// `n` bytes have come into the [`room`](Self::room).
+    #[inline]
     pub(super) fn filled(&mut self, n: usize) {
         self.end += n;
         debug_assert!(self.end <= self.bytes.len());
     }
 
+    /// Gives the memory back if nothing is held.
+    #[inline]
+    pub(super) fn put_away(&mut self, pool: &Pool) {
+        if self.start == self.end {
+            self.release(pool);
+        }
+    }
+
     /// Nothing will happen for a while: gives back memory that is not needed for what is held.
+    #[inline]
     pub(super) fn rest(&mut self, pool: &Pool) {
+        if self.bytes.len() >= BUFFER_BYTES {
+            self.shrink(pool);
+        }
+    }
+
+    fn shrink(&mut self, pool: &Pool) {
         let held = &self.bytes[self.start..self.end];
-        if held.len() > PARKED_BYTES || self.bytes.len() < BUFFER_BYTES {
+        if held.len() > PARKED_BYTES {
             return;
         }
         let parked = Box::from(held);
@@ -107,6 +139,7 @@ impl Buffer {
     }
 
     /// Forgets what is held and gives its memory back.
+    #[inline]
     pub(super) fn release(&mut self, pool: &Pool) {
         pool.take_back(std::mem::take(self).bytes);
     }

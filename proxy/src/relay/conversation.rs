@@ -1,19 +1,20 @@
 //! Both directions of one connection: who gets a turn, and when it is time to stop.
 //!
 //! The trap is a lane that waits for something of which no waker will tell it. So whatever one lane
-//! does makes the other ask its session again, until neither moves, and a task that stops in the
-//! middle of its work wakes itself.
+//! does makes the other ask its session again, but where the session says that only bytes can change
+//! its mind; which of the wires has woken the task nobody knows, so each lane gets a turn then; and a
+//! task that stops in the middle of its work wakes itself.
 
 use super::Meter;
 use super::ended::{Ended, Loss, Side};
 use super::farewell::Farewell;
-use super::lane::{Fault, Io, Lane};
+use super::lane::{Fault, Io, Judge, Lane};
 use super::local::{Local, Member};
 use super::timer::{Clock, Timer};
 use super::wire::Wire;
 use klamp_codec::Direction;
 use klamp_codec::observation::CloseReason;
-use klamp_codec::session::{Input, Session};
+use klamp_codec::session::{Input, Session, Step};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -45,6 +46,25 @@ pub(super) struct Conversation<C, U> {
     /// The first wire that failed.
     lost: Option<(Side, Loss)>,
     farewell: Option<Box<Farewell>>,
+}
+
+/// The session, asked about one direction.
+struct Asked<'a, O> {
+    session: &'a mut Session,
+    observer: &'a mut O,
+    direction: Direction,
+}
+
+impl<O: Meter> Judge for Asked<'_, O> {
+    #[inline]
+    fn ask(&mut self, input: Input<'_>) -> Step {
+        self.session.poll(self.direction, input, self.observer)
+    }
+
+    #[inline]
+    fn awaits_bytes(&self) -> bool {
+        self.session.awaits_bytes(self.direction)
+    }
 }
 
 /// How far a drain has come here.
@@ -98,6 +118,8 @@ impl<C: Wire, U: Wire> Conversation<C, U> {
         if self.member.is_drained() && matches!(self.drain, Drain::Unaware) {
             self.drain = Drain::Until(clock.now() + DRAIN_GRACE);
         }
+        self.request.unpark();
+        self.response.unpark();
         if self.farewell.is_none()
             && let Poll::Ready(ended) = self.converse(observer, clock, cx)
         {
@@ -160,8 +182,8 @@ impl<C: Wire, U: Wire> Conversation<C, U> {
         }
     }
 
-    /// Lets the lanes take turns until neither moves; `true` where they still do, but other
-    /// connections are due.
+    /// Lets the lanes take turns until both are parked; `true` where they go on, but other connections
+    /// are due.
     fn rounds(
         &mut self,
         observer: &mut impl Meter,
@@ -170,18 +192,21 @@ impl<C: Wire, U: Wire> Conversation<C, U> {
     ) -> Result<bool, Ended> {
         let mut bytes = 0;
         for _ in 0..ROUNDS {
-            let request = self.turn(Direction::Request, observer, clock, cx)?;
-            if request.is_some() {
-                self.response.reconsider();
+            if !self.request.is_parked()
+                && let Some(moved) = self.turn(Direction::Request, observer, clock, cx)?
+            {
+                bytes += moved;
+                (self.response).reconsider(self.session.awaits_bytes(Direction::Response));
             }
-            let response = self.turn(Direction::Response, observer, clock, cx)?;
-            if response.is_some() {
-                self.request.reconsider();
+            if !self.response.is_parked()
+                && let Some(moved) = self.turn(Direction::Response, observer, clock, cx)?
+            {
+                bytes += moved;
+                (self.request).reconsider(self.session.awaits_bytes(Direction::Request));
             }
-            if request.is_none() && response.is_none() {
+            if self.request.is_parked() && self.response.is_parked() {
                 return Ok(false);
             }
-            bytes += request.unwrap_or(0) + response.unwrap_or(0);
             if bytes >= ROUNDS_BYTES {
                 break;
             }
@@ -209,14 +234,18 @@ impl<C: Wire, U: Wire> Conversation<C, U> {
         } = self;
         let pool = member.pool();
         let io = &mut Io { cx, pool, clock };
-        let ask = |input: Input<'_>| session.poll(direction, input, observer);
+        let judge = Asked {
+            session,
+            observer,
+            direction,
+        };
         let (lane, turned, from, to) = match direction {
             Direction::Request => {
-                let turned = request.turn(client, upstream, io, ask);
+                let turned = request.turn(client, upstream, io, judge);
                 (request, turned, Side::Client, Side::Broker)
             }
             Direction::Response => {
-                let turned = response.turn(upstream, client, io, ask);
+                let turned = response.turn(upstream, client, io, judge);
                 (response, turned, Side::Broker, Side::Client)
             }
         };
@@ -259,26 +288,27 @@ impl<C: Wire, U: Wire> Conversation<C, U> {
     fn tell_drain(&mut self) {
         self.drain = Drain::Told;
         self.session.drain();
-        self.request.reconsider();
-        self.response.reconsider();
+        self.request.reconsider(false);
+        self.response.reconsider(false);
     }
 
     /// What happens if nothing else does, and when.
     fn next_due(&self) -> Option<(Instant, Due)> {
-        let stalled = |lane: &Lane, direction| {
-            let deadline = self.session.deadline(direction, lane.waiting_since()?)?;
-            Some((deadline, Due::Stalled(direction)))
-        };
         let drain = match self.drain {
             Drain::Until(deadline) => Some((deadline, Due::Drain)),
             Drain::Parted(parted) => (self.request.waiting_since())
                 .map(|since| (since.max(parted) + DRAIN_SILENCE, Due::Parted)),
             Drain::Unaware | Drain::Told => None,
         };
-        let request = stalled(&self.request, Direction::Request);
-        let response = stalled(&self.response, Direction::Response);
-        let dues = [drain, request, response].into_iter().flatten();
-        dues.min_by_key(|(deadline, _)| *deadline)
+        let request = self.stalled(&self.request, Direction::Request);
+        let response = self.stalled(&self.response, Direction::Response);
+        earlier(earlier(drain, request), response)
+    }
+
+    #[inline]
+    fn stalled(&self, lane: &Lane, direction: Direction) -> Option<(Instant, Due)> {
+        let deadline = self.session.deadline(direction, lane.waiting_since()?)?;
+        Some((deadline, Due::Stalled(direction)))
     }
 
     /// Closes both wires, once it is time for that. Ready at once where a close can do no harm.
@@ -312,6 +342,15 @@ impl<C: Wire, U: Wire> Conversation<C, U> {
             _ => return Poll::Pending,
         }
         Poll::Ready(farewell.ended())
+    }
+}
+
+#[inline]
+fn earlier(one: Option<(Instant, Due)>, two: Option<(Instant, Due)>) -> Option<(Instant, Due)> {
+    match (one, two) {
+        (Some(one), Some(two)) if two.0 < one.0 => Some(two),
+        (None, two) => two,
+        (one, _) => one,
     }
 }
 

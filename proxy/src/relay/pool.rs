@@ -49,6 +49,9 @@ impl HoldBudget {
 /// Lends buffers and pipes to the lanes of one thread.
 pub(super) struct Pool {
     pub(super) pipes: Pipes,
+    /// The buffer that was given back last, which is in the processor's cache: for most loans the only
+    /// one there need be.
+    last: Cell<Option<Box<[u8]>>>,
     spares: Cell<Vec<Box<[u8]>>>,
     budget: Arc<HoldBudget>,
     #[cfg(test)]
@@ -59,6 +62,7 @@ impl Pool {
     pub(super) fn new(budget: Arc<HoldBudget>) -> Self {
         Self {
             pipes: Pipes::default(),
+            last: Cell::default(),
             spares: Cell::default(),
             budget,
             #[cfg(test)]
@@ -67,12 +71,18 @@ impl Pool {
     }
 
     /// A buffer of [`BUFFER_BYTES`]; what is in it is left over from others.
+    #[inline]
     pub(super) fn lend(&self) -> Box<[u8]> {
+        #[cfg(test)]
+        self.lent.set(self.lent.get() + 1);
+        self.last.take().unwrap_or_else(|| self.lend_spare())
+    }
+
+    #[cold]
+    fn lend_spare(&self) -> Box<[u8]> {
         let mut spares = self.spares.take();
         let buffer = spares.pop();
         self.spares.set(spares);
-        #[cfg(test)]
-        self.lent.set(self.lent.get() + 1);
         buffer.unwrap_or_else(|| fresh(BUFFER_BYTES))
     }
 
@@ -85,6 +95,7 @@ impl Pool {
     }
 
     /// Takes back what was lent. Anything smaller was never lent, and is dropped.
+    #[inline]
     pub(super) fn take_back(&self, buffer: Box<[u8]>) {
         if buffer.len() < BUFFER_BYTES {
             return;
@@ -93,8 +104,13 @@ impl Pool {
         self.lent.set(self.lent.get() - 1);
         if buffer.len() > BUFFER_BYTES {
             self.budget.refund(buffer.len());
-            return;
+        } else if let Some(other) = self.last.replace(Some(buffer)) {
+            self.keep(other);
         }
+    }
+
+    #[cold]
+    fn keep(&self, buffer: Box<[u8]>) {
         let mut spares = self.spares.take();
         if spares.len() < SPARES {
             spares.push(buffer);

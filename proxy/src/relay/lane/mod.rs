@@ -37,6 +37,7 @@ pub(super) struct Lane {
     doubt: u8,
     /// The last read took as much as it could: more is there at once.
     brims: bool,
+    pace: Pace,
     /// The wire may keep written bytes in buffers of its own.
     unflushed: bool,
     /// Since when there is room and nothing comes.
@@ -70,6 +71,18 @@ impl Default for Stance {
     }
 }
 
+/// Whether another turn is of any use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Pace {
+    /// It may be.
+    #[default]
+    Awake,
+    /// It is: the last one ended with bytes read, and perhaps more to read.
+    Busy,
+    /// Not until a wire wakes the task or the session says something else.
+    Parked,
+}
+
 struct Substitute {
     drop: usize,
     with: Vec<u8>,
@@ -87,6 +100,16 @@ pub(super) enum Fault {
     End(Ended),
 }
 
+/// The session, as one lane sees it.
+pub(super) trait Judge {
+    /// What is to be done.
+    fn ask(&mut self, input: Input<'_>) -> Step;
+
+    /// Whether the answer that comes next, until there are more bytes, is known: the last `Need` again, and
+    /// `Need(1)` behind a `Pass` of all that was shown.
+    fn awaits_bytes(&self) -> bool;
+}
+
 /// What a turn needs of its surroundings.
 pub(super) struct Io<'a, 'w> {
     pub(super) cx: &'a mut Context<'w>,
@@ -95,72 +118,104 @@ pub(super) struct Io<'a, 'w> {
 }
 
 impl Lane {
-    /// Goes as far as one read allows. Tells whether anything happened that the other lane may be
-    /// waiting for, or that makes another turn worth while.
+    /// Goes as far as one read allows. Where that seems to have taken all there was it reads on, which as
+    /// a rule only leaves the task's waker with the wire: then the lane is parked. Tells whether anything
+    /// happened that the other lane may be waiting for, or that makes another turn worth while.
     pub(super) fn turn(
         &mut self,
         from: &mut impl Wire,
         to: &mut impl Wire,
         io: &mut Io<'_, '_>,
-        mut ask: impl FnMut(Input<'_>) -> Step,
+        mut judge: impl Judge,
     ) -> Result<bool, Fault> {
-        let (mut has_read, mut moved) = (false, false);
+        let may_read_on = self.pace != Pace::Busy;
+        let (mut reads, mut moved) = (0, false);
+        self.pace = Pace::Awake;
         loop {
             if let Stance::Ask { unpaid } = self.stance
                 && self.substitute.is_none()
             {
-                let step = ask(Input {
-                    shown: self.buffer.shown(),
+                let shown = self.buffer.shown();
+                let all = shown.len() as u64;
+                let step = judge.ask(Input {
+                    shown,
                     eof: self.eof,
                     unpaid,
                     now: io.clock.now(),
                 });
+                let passes_all = matches!(step, Step::Pass(n) if n == all) && !self.eof;
                 moved |= self.take(step).map_err(Fault::End)?;
-                continue;
+                if !(passes_all && judge.awaits_bytes()) {
+                    continue;
+                }
+                self.stance = Stance::Need(1);
             }
             if self.gathers()
-                && let Poll::Ready(Some(news)) = self.look(from, io, &mut ask)?
+                && let Poll::Ready(Some(news)) =
+                    self.look(from, io, &mut |input| judge.ask(input))?
             {
                 moved |= news;
                 if self.gather(from, io)? {
                     continue;
                 }
             }
-            match self.write(to, io.cx) {
-                Poll::Pending => return Ok(moved),
-                Poll::Ready(substituted) => moved |= substituted.map_err(Fault::Write)?,
+            if self.has_to_write() {
+                match self.write(to, io.cx) {
+                    Poll::Pending => break,
+                    Poll::Ready(substituted) => moved |= substituted.map_err(Fault::Write)?,
+                }
             }
             match self.stance {
                 Stance::Ask { .. } => {}
-                Stance::Wait | Stance::Shut | Stance::Stopped => return Ok(moved),
+                Stance::Wait | Stance::Shut | Stance::Stopped => break,
                 Stance::Finish => {
                     // A failure means that the peer is gone, which the other lane finds out.
                     if wire::shutdown(to, io.cx).is_pending() {
-                        return Ok(moved);
+                        break;
                     }
                     self.stance = Stance::Shut;
-                    return Ok(true);
+                    moved = true;
+                    break;
                 }
                 Stance::Owe(_) | Stance::Need(_) => {
-                    if has_read {
+                    let has_taken_all = may_read_on && !self.brims && self.pipe.is_none();
+                    if reads > u8::from(has_taken_all) {
+                        self.pace = Pace::Busy;
                         return Ok(moved);
                     }
-                    match self.look(from, io, &mut ask)? {
-                        Poll::Pending => return Ok(moved),
+                    match self.look(from, io, &mut |input| judge.ask(input))? {
+                        Poll::Pending => break,
                         Poll::Ready(Some(news)) => moved |= news,
                         Poll::Ready(None) => {
                             if self.take_in(from, to, io)?.is_pending() {
-                                return Ok(moved);
+                                break;
                             }
-                            (has_read, moved) = (true, true);
+                            reads += 1;
+                            moved = true;
                         }
                     }
                 }
             }
         }
+        self.pace = Pace::Parked;
+        self.buffer.put_away(io.pool);
+        Ok(moved)
+    }
+
+    /// Whether another turn is of no use until a wire wakes the task or the lane is to reconsider.
+    pub(super) fn is_parked(&self) -> bool {
+        self.pace == Pace::Parked
+    }
+
+    /// A wire may have woken the task.
+    pub(super) fn unpark(&mut self) {
+        if self.is_parked() {
+            self.pace = Pace::Awake;
+        }
     }
 
     /// Makes `step` what this lane owes. Tells whether it is more than waiting.
+    #[inline]
     fn take(&mut self, step: Step) -> Result<bool, Ended> {
         let shown = self.buffer.shown().len();
         self.stance = match step {
@@ -211,6 +266,13 @@ impl Lane {
         written
     }
 
+    fn has_to_write(&self) -> bool {
+        self.unflushed
+            || self.pipe.is_some()
+            || self.substitute.is_some()
+            || !self.buffer.passed().is_empty()
+    }
+
     fn write_all(
         &mut self,
         to: &mut impl Wire,
@@ -248,10 +310,15 @@ impl Lane {
     }
 
     /// The session may have changed its mind (the other direction moved, or a drain began): a lane
-    /// that waits for anything but its own debts asks again.
-    pub(super) fn reconsider(&mut self) {
-        if matches!(self.stance, Stance::Need(_) | Stance::Wait) {
+    /// that waits for anything but its own debts asks again, or for bytes alone: `awaits_bytes`.
+    pub(super) fn reconsider(&mut self, awaits_bytes: bool) {
+        let may_change = match self.stance {
+            Stance::Need(_) => !awaits_bytes,
+            stance => stance == Stance::Wait,
+        };
+        if may_change {
             self.stance = Stance::Ask { unpaid: 0 };
+            self.unpark();
         }
     }
 
@@ -260,13 +327,17 @@ impl Lane {
         if !self.is_shut() {
             self.stance = Stance::Stopped;
         }
+        self.unpark();
         self.waiting_since = None;
     }
 
     /// Nothing will happen for a while: holds no more memory than its bytes need.
+    #[inline]
     pub(super) fn rest(&mut self, pool: &Pool) {
         self.buffer.rest(pool);
-        self.put_pipe_away(pool);
+        if self.pipe.is_some() {
+            self.put_pipe_away(pool);
+        }
     }
 
     /// Gives all memory back, and with it up what is not written.

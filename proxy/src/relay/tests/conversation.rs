@@ -23,15 +23,15 @@ use tokio::time::{Instant, advance, sleep};
 const DRAINED: Ended = Ended::Session(CloseReason::Drained);
 
 /// A relay at work in a task of its own.
-struct Talk {
-    client: Peer,
-    broker: Peer,
+pub(super) struct Talk {
+    pub(super) client: Peer,
+    pub(super) broker: Peer,
     local: Rc<Local>,
     relay: JoinHandle<(Ended, Tally)>,
 }
 
 impl Talk {
-    fn start() -> Self {
+    pub(super) fn start() -> Self {
         Self::start_on(local())
     }
 
@@ -71,14 +71,14 @@ impl Talk {
 }
 
 /// Lets every task run until it has nothing to do.
-async fn settle() {
+pub(super) async fn settle() {
     for _ in 0..100 {
         yield_now().await;
     }
 }
 
 /// Runs `test` where relays can be spawned; time stands still unless everything waits.
-fn run<F: Future>(test: F) -> F::Output {
+pub(super) fn run<F: Future>(test: F) -> F::Output {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)

@@ -150,7 +150,7 @@ fn random_steps_over_a_stream_in_random_pieces_are_paid_to_the_last_byte() {
             // Only a Wait is called off by a move of the other direction here; a Need that is asked
             // about too early would have to be answered by the same Need.
             if gambler.need == 0 {
-                bench.lane.reconsider();
+                bench.lane.reconsider(false);
             }
             received.extend(bench.receiver.received());
             idle += 1;
@@ -252,7 +252,7 @@ fn a_lane_that_its_reader_holds_back_no_longer_waits_for_its_sender() {
     bench.run(|_| Step::Need(1)).unwrap();
     assert!(bench.lane.waiting_since().is_some());
     bench.receiver.set_window(0);
-    bench.lane.reconsider();
+    bench.lane.reconsider(false);
     let with = b"an answer of our own".to_vec();
     bench
         .run(|_| Step::Replace {

@@ -6,12 +6,14 @@ mod lane;
 mod script;
 mod splice;
 mod tcp;
+mod turns;
 
+use super::lane::Judge;
 use super::pool::HoldBudget;
 use super::{Local, Meter};
 use klamp_codec::Direction;
 use klamp_codec::observation::{Observation, Observer};
-use klamp_codec::session::{Clamp, NonKafka, Policy, Session};
+use klamp_codec::session::{Clamp, Input, NonKafka, Policy, Session, Step};
 use klamp_codec::versions::TableStore;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -34,6 +36,17 @@ impl Meter for Tally {
             Direction::Request => self.request += bytes,
             Direction::Response => self.response += bytes,
         }
+    }
+}
+
+/// A session that is a closure: what it answers next is never known.
+impl<F: FnMut(Input<'_>) -> Step> Judge for F {
+    fn ask(&mut self, input: Input<'_>) -> Step {
+        self(input)
+    }
+
+    fn awaits_bytes(&self) -> bool {
+        false
     }
 }
 

@@ -31,6 +31,7 @@ struct Script {
     shut: bool,
     dropped: bool,
     reads: usize,
+    looks: usize,
     writes: usize,
     reader: Option<Waker>,
     writer: Option<Waker>,
@@ -105,6 +106,11 @@ impl Peer {
         (script.reads, script.writes)
     }
 
+    /// How many reads there were, those that found nothing included.
+    pub(super) fn looks(&self) -> usize {
+        self.0.borrow().looks
+    }
+
     /// How many things sent are not read yet.
     pub(super) fn unread(&self) -> usize {
         self.0.borrow().coming.len()
@@ -138,6 +144,7 @@ impl AsyncRead for Scripted {
             into.remaining() > 0,
             "a read without room looks like an end"
         );
+        script.looks += 1;
         match script.coming.front_mut() {
             None => {
                 script.reader = Some(cx.waker().clone());

@@ -70,11 +70,13 @@ fn random_steps_over_sockets_are_paid_to_the_last_byte() {
             poll_fn(|cx| {
                 let (clock, pool) = (&mut Clock::default(), &pool);
                 let io = &mut Io { cx, pool, clock };
-                let turned = lane.turn(&mut from, &mut to, io, |input| gambler.step(input));
+                let turned = lane.turn(&mut from, &mut to, io, |input: Input<'_>| {
+                    gambler.step(input)
+                });
                 turned.unwrap();
                 lane.rest(pool);
                 if gambler.need == 0 {
-                    lane.reconsider();
+                    lane.reconsider(false);
                 }
                 cx.waker().wake_by_ref();
                 match lane.is_done() {
@@ -120,7 +122,7 @@ async fn look(step: Step) -> (Vec<u8>, usize) {
         let (clock, pool) = (&mut Clock::default(), &pool);
         let io = &mut Io { cx, pool, clock };
         lane.turn(&mut from, &mut to, io, &mut ask).unwrap();
-        lane.reconsider();
+        lane.reconsider(false);
         cx.waker().wake_by_ref();
         match lane.is_done() {
             true => Poll::Ready(()),
