@@ -54,6 +54,45 @@ fn every_load_gets_its_answers_through_every_contender_and_is_measured() {
 }
 
 #[test]
+fn a_rival_of_a_file_is_measured_and_leaves_none_of_its_processes_behind() {
+    let dir = place::room("bench-rival");
+    let (file, child) = (dir.join("rivals"), dir.join("child"));
+    let line = format!(
+        "forks: sleep 1000 & echo $! > {}; exec {} pump copy \
+         --listen {{listen_host}}:{{listen_port}} --upstream {{upstream_host}}:{{upstream_port}}",
+        child.display(),
+        env!("CARGO_BIN_EXE_klamp-bench"),
+    );
+    fs::write(&file, line).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_klamp-bench"))
+        .args([
+            "run",
+            "--quick",
+            "--contenders",
+            "forks",
+            "--loads",
+            "ping-200",
+            "--rivals",
+        ])
+        .arg(&file)
+        .arg("--klamp")
+        .arg(place::klamp_binary())
+        .arg("--out")
+        .arg(dir.join("out"))
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}");
+    let samples = fs::read_to_string(dir.join("out/samples.jsonl")).unwrap();
+    let sample: Sample = serde_json::from_str(samples.trim()).unwrap();
+    assert_eq!((sample.contender.as_str(), sample.requests), ("forks", 200));
+    let child = fs::read_to_string(child).unwrap();
+    // (a process that has ended and is not waited for yet is a zombie)
+    let state = fs::read_to_string(format!("/proc/{}/stat", child.trim()));
+    assert!(state.is_err() || state.unwrap().contains(") Z "));
+}
+
+#[test]
 fn an_answer_of_another_length_or_a_request_that_was_not_sent_fails_the_run() {
     let address = place::free_address();
     let sent = Conversation::produce(1_000).advertised(address);
