@@ -8,6 +8,7 @@
 use crate::message::{Direction, Field, Kind, Message, Scalar, Struct};
 use crate::pack::{Packed, pack};
 use crate::role::{self, Role};
+use crate::row::Row;
 use anyhow::{Context, Result, ensure};
 use std::collections::{BTreeMap, HashMap};
 
@@ -25,6 +26,7 @@ pub(crate) enum Reader {
 #[derive(Debug)]
 pub(crate) struct Table {
     pub(crate) runs: Vec<Run>,
+    pub(crate) rows: Vec<Row>,
     pub(crate) tags: Vec<Tag>,
     pub(crate) apis: BTreeMap<i16, Api>,
     /// How many ops there are in all runs.
@@ -109,6 +111,7 @@ pub(crate) enum Op {
         count: u8,
         last: bool,
     },
+    Row(u16),
     End,
 }
 
@@ -125,6 +128,7 @@ impl Table {
             reader,
             table: Self {
                 runs: Vec::new(),
+                rows: Vec::new(),
                 tags: Vec::new(),
                 apis: BTreeMap::new(),
                 ops: 0,
@@ -141,11 +145,24 @@ impl Table {
         Ok(compiler.table)
     }
 
+    /// Which row an element is, where it is one that nobody asks for.
+    fn silent(&self, element: u16) -> Option<usize> {
+        let run = self.runs.iter().find(|run| run.first == element)?;
+        match run.ops.first()?.op {
+            Op::Row(row) => {
+                let row = usize::from(row);
+                self.rows[row].code.is_none().then_some(row)
+            }
+            _ => None,
+        }
+    }
+
     pub(crate) fn summary(&self) -> String {
         format!(
-            "{} runs, {} ops, {} tagged fields",
+            "{} runs, {} ops, {} rows, {} tagged fields",
             self.runs.len(),
             self.ops,
+            self.rows.len(),
             self.tags.len()
         )
     }
@@ -345,7 +362,7 @@ impl Compiler {
                             length,
                             nullable,
                             min: content.min,
-                            element: self.run(content, path)?,
+                            element: self.element(content, path, role.is_none())?,
                         }
                     }
                 };
@@ -362,9 +379,31 @@ impl Compiler {
         }
     }
 
+    /// The index of the first op of an element, which is a row where it can be one.
+    fn element(&mut self, shape: Shape, path: String, untold: bool) -> Result<u16> {
+        let mut ops = pack(shape.ops).context(path.clone())?;
+        if self.reader == Reader::Hot
+            && untold
+            && let Some(row) = Row::of(&ops, |element| self.table.silent(element))
+        {
+            let rows = &mut self.table.rows;
+            let known = rows.iter().position(|known| *known == row);
+            let index = known.unwrap_or(rows.len());
+            if known.is_none() {
+                rows.push(row);
+            }
+            ops.insert(0, Packed::row(index.try_into()?));
+        }
+        self.packed(ops, path)
+    }
+
     /// The index of the first op of `shape`, packed and stored once.
     fn run(&mut self, shape: Shape, path: String) -> Result<u16> {
         let ops = pack(shape.ops).context(path.clone())?;
+        self.packed(ops, path)
+    }
+
+    fn packed(&mut self, ops: Vec<Packed>, path: String) -> Result<u16> {
         if let Some(first) = self.known.get(&ops) {
             return Ok(*first);
         }

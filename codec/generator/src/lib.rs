@@ -15,6 +15,7 @@ mod message;
 mod pack;
 mod releases;
 mod role;
+mod row;
 mod write;
 
 use anyhow::Result;

@@ -12,6 +12,17 @@ pub(crate) struct Packed {
     pub(crate) field: Option<Named>,
 }
 
+impl Packed {
+    /// Before the ops of an element that can be read as one.
+    pub(crate) fn row(row: u16) -> Self {
+        Self {
+            before: 0,
+            op: Op::Row(row),
+            field: None,
+        }
+    }
+}
+
 /// Packs all ops of a struct and ends it.
 pub(crate) fn pack(steps: Vec<Step>) -> Result<Vec<Packed>> {
     let mut packed = Vec::new();

@@ -5,6 +5,7 @@ use crate::compile::{Length, Named, Op, Table, Tag};
 use crate::message::Scalar;
 use crate::pack::Packed;
 use crate::releases::Spoken;
+use crate::row::{Of, Part};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
@@ -13,9 +14,11 @@ pub(crate) fn hot(table: &Table) -> String {
     let mut text = head("The layouts with the roles that the data path looks for.");
     text += "\nuse super::short::*;\n";
     text += "use crate::layout::Role::*;\n";
+    text += "use crate::layout::Row;\n";
     text += "use crate::layout::table::{Api, Length::*, Op, Table, Tag};\n";
-    text += "\npub(crate) static TABLE: Table =\n    Table { ops: &OPS, tags: &TAGS, apis: &APIS, fields: None };\n";
+    text += "\npub(crate) static TABLE: Table =\n    Table { ops: &OPS, rows: &ROWS, tags: &TAGS, apis: &APIS, fields: None };\n";
     ops(&mut text, table);
+    rows(&mut text, table);
     tags(&mut text, table);
     apis(&mut text, table);
     text
@@ -27,7 +30,7 @@ pub(crate) fn full(table: &Table) -> String {
     text += "\nuse super::short::*;\n";
     text += "use crate::layout::table::{Api, Length::*, Op, Table, Tag};\n";
     text += "use crate::layout::{Fields, Kind, Role::*, Stored};\n";
-    text += "\npub(crate) static TABLE: Table =\n    Table { ops: &OPS, tags: &TAGS, apis: &APIS, fields: Some(&FIELDS) };\n";
+    text += "\npub(crate) static TABLE: Table =\n    Table { ops: &OPS, rows: &[], tags: &TAGS, apis: &APIS, fields: Some(&FIELDS) };\n";
     text += "\nstatic FIELDS: Fields = Fields { names: NAMES, by_op: &BY_OP };\n";
     ops(&mut text, table);
     tags(&mut text, table);
@@ -126,6 +129,38 @@ fn ops(text: &mut String, table: &Table) {
     *text += "];\n";
 }
 
+/// A length, and whether it may be null.
+fn form(length: Length, nullable: bool) -> String {
+    match nullable {
+        true => format!("Nullable{length:?}"),
+        false => format!("{length:?}"),
+    }
+}
+
+fn rows(text: &mut String, table: &Table) {
+    let _ = writeln!(text, "\nstatic ROWS: [Row; {}] = [", table.rows.len());
+    for (index, row) in table.rows.iter().enumerate() {
+        let parts: Vec<_> = row.parts.iter().map(part).collect();
+        let _ = writeln!(
+            text,
+            "    line({:?}, &[{}], {}, {}), // {index}",
+            row.code,
+            parts.join(", "),
+            row.behind,
+            row.tags
+        );
+    }
+    *text += "];\n";
+}
+
+fn part(part: &Part) -> String {
+    let form = form(part.length, part.nullable);
+    match part.of {
+        Of::Size(size) => format!("part({}, {form}, {size})", part.before),
+        Of::Rows(row) => format!("rows({}, {form}, &ROWS[{row}])", part.before),
+    }
+}
+
 /// One op, in the short forms of `codec/src/generated/short.rs`.
 fn packed(packed: &Packed) -> String {
     let op = op(&packed.op);
@@ -136,10 +171,6 @@ fn packed(packed: &Packed) -> String {
 }
 
 fn op(op: &Op) -> String {
-    let form = |length: Length, nullable| match nullable {
-        true => format!("Nullable{length:?}"),
-        false => format!("{length:?}"),
-    };
     match *op {
         Op::Skip(n) => unreachable!("{n} bytes that are not packed"),
         Op::Int(role, scalar) => {
@@ -195,6 +226,7 @@ fn op(op: &Op) -> String {
             true => format!("last_tags({first}, {count})"),
             false => format!("tags({first}, {count})"),
         },
+        Op::Row(row) => format!("row({row})"),
         Op::End => "END".to_owned(),
     }
 }

@@ -8,7 +8,7 @@ use crate::layout::table::{Api, Length::*, Op, Table, Tag};
 use crate::layout::{Fields, Kind, Role::*, Stored};
 
 pub(crate) static TABLE: Table =
-    Table { ops: &OPS, tags: &TAGS, apis: &APIS, fields: Some(&FIELDS) };
+    Table { ops: &OPS, rows: &[], tags: &TAGS, apis: &APIS, fields: Some(&FIELDS) };
 
 static FIELDS: Fields = Fields { names: NAMES, by_op: &BY_OP };
 

@@ -5,906 +5,1170 @@
 
 use super::short::*;
 use crate::layout::Role::*;
+use crate::layout::Row;
 use crate::layout::table::{Api, Length::*, Op, Table, Tag};
 
 pub(crate) static TABLE: Table =
-    Table { ops: &OPS, tags: &TAGS, apis: &APIS, fields: None };
+    Table { ops: &OPS, rows: &ROWS, tags: &TAGS, apis: &APIS, fields: None };
 
-static OPS: [Op; 2951] = [
-    after(4, unread(NullableInt32)), END, // 0 ProduceRequest/TopicData/PartitionData
-    bytes(TopicName, Int16), array(Int32, 0, 8), END, // 2 ProduceRequest/TopicData
-    int16(Acks), int32(Wait), array(Int32, 2, 6), END, // 5 ProduceRequest v0
-    unread(NullableInt16), int16(Acks), int32(Wait), array(Int32, 2, 6), END, // 9 ProduceRequest v3
-    after(4, unread(NullableCompact)), last_tags(0, 0), // 14 ProduceRequest/TopicData/PartitionData
-    bytes(TopicName, Compact), array(Compact, 14, 6), last_tags(0, 0), // 16 ProduceRequest/TopicData
-    tags(0, 0), unread(NullableCompact), int16(Acks), int32(Wait), array(Compact, 16, 3), last_tags(0, 0), // 19 ProduceRequest v9
-    uuid(TopicId), array(Compact, 14, 6), last_tags(0, 0), // 25 ProduceRequest/TopicData
-    tags(0, 0), unread(NullableCompact), int16(Acks), int32(Wait), array(Compact, 25, 18), last_tags(0, 0), // 28 ProduceRequest v13
-    after(4, int16(ErrorCode)), after(8, END), // 34 ProduceResponse/Responses/PartitionResponses
-    unread(Int16), array(Int32, 34, 14), END, // 36 ProduceResponse/Responses
-    array(Int32, 36, 6), END, // 39 ProduceResponse v0
-    array(Int32, 36, 6), int32(ThrottleTime), END, // 41 ProduceResponse v1
-    after(4, int16(ErrorCode)), after(16, END), // 44 ProduceResponse/Responses/PartitionResponses
-    unread(Int16), array(Int32, 44, 22), END, // 46 ProduceResponse/Responses
-    array(Int32, 46, 6), int32(ThrottleTime), END, // 49 ProduceResponse v2
-    after(4, int16(ErrorCode)), after(24, END), // 52 ProduceResponse/Responses/PartitionResponses
-    unread(Int16), array(Int32, 52, 30), END, // 54 ProduceResponse/Responses
-    array(Int32, 54, 6), int32(ThrottleTime), END, // 57 ProduceResponse v5
-    after(4, unread(NullableInt16)), END, // 60 ProduceResponse/Responses/PartitionResponses/RecordErrors
-    after(4, int16(ErrorCode)), after(24, array(Int32, 60, 6)), unread(NullableInt16), END, // 62 ProduceResponse/Responses/PartitionResponses
-    unread(Int16), array(Int32, 62, 36), END, // 66 ProduceResponse/Responses
-    array(Int32, 66, 6), int32(ThrottleTime), END, // 69 ProduceResponse v8
-    after(4, int16(ErrorCode)), after(24, array(Compact, 14, 6)), unread(NullableCompact), last_tags(0, 0), // 72 ProduceResponse/Responses/PartitionResponses
-    unread(Compact), array(Compact, 72, 33), last_tags(0, 0), // 76 ProduceResponse/Responses
-    tags(0, 0), array(Compact, 76, 3), int32(ThrottleTime), last_tags(0, 0), // 79 ProduceResponse v9
-    int32(NodeId), bytes(Host, Compact), int32(Port), unread(NullableCompact), last_tags(0, 0), // 83 ProduceResponse/NodeEndpoints
-    array(Compact, 83, 11), END, // 88 ProduceResponse, tag 0
-    tags(0, 0), array(Compact, 76, 3), int32(ThrottleTime), last_tags(0, 1), // 90 ProduceResponse v10
-    after(16, array(Compact, 72, 33)), last_tags(0, 0), // 94 ProduceResponse/Responses
-    tags(0, 0), array(Compact, 94, 18), int32(ThrottleTime), last_tags(0, 1), // 96 ProduceResponse v13
-    unread(Int16), fixed_array(Int32, 16), END, // 100 FetchRequest/Topics
-    int32(ReplicaId), int32(Wait), after(4, array(Int32, 100, 6)), END, // 103 FetchRequest v0
-    int32(ReplicaId), int32(Wait), after(8, array(Int32, 100, 6)), END, // 107 FetchRequest v3
-    int32(ReplicaId), int32(Wait), after(9, array(Int32, 100, 6)), END, // 111 FetchRequest v4
-    unread(Int16), fixed_array(Int32, 24), END, // 115 FetchRequest/Topics
-    int32(ReplicaId), int32(Wait), after(9, array(Int32, 115, 6)), END, // 118 FetchRequest v5
-    unread(Int16), fixed_array(Int32, 4), END, // 122 FetchRequest/ForgottenTopicsData
-    int32(ReplicaId), int32(Wait), after(17, array(Int32, 115, 6)), array(Int32, 122, 6), END, // 125 FetchRequest v7
-    unread(Int16), fixed_array(Int32, 28), END, // 130 FetchRequest/Topics
-    int32(ReplicaId), int32(Wait), after(17, array(Int32, 130, 6)), array(Int32, 122, 6), END, // 133 FetchRequest v9
-    int32(ReplicaId), int32(Wait), after(17, array(Int32, 130, 6)), array(Int32, 122, 6), unread(Int16), END, // 138 FetchRequest v11
-    after(32, last_tags(0, 0)), // 144 FetchRequest/Topics/Partitions
-    unread(Compact), array(Compact, 144, 33), last_tags(0, 0), // 145 FetchRequest/Topics
-    unread(Compact), fixed_array(Compact, 4), last_tags(0, 0), // 148 FetchRequest/ForgottenTopicsData
-    tags(0, 0), int32(ReplicaId), int32(Wait), after(17, array(Compact, 145, 3)), array(Compact, 148, 3), unread(Compact), last_tags(0, 0), // 151 FetchRequest v12
-    after(16, array(Compact, 144, 33)), last_tags(0, 0), // 158 FetchRequest/Topics
-    after(16, fixed_array(Compact, 4)), last_tags(0, 0), // 160 FetchRequest/ForgottenTopicsData
-    tags(0, 0), int32(ReplicaId), int32(Wait), after(17, array(Compact, 158, 18)), array(Compact, 160, 18), unread(Compact), last_tags(0, 0), // 162 FetchRequest v13
-    int32(ReplicaId), after(8, last_tags(0, 0)), // 169 FetchRequest, tag 1
-    tags(0, 0), int32(Wait), after(17, array(Compact, 158, 18)), array(Compact, 160, 18), unread(Compact), last_tags(1, 1), // 171 FetchRequest v15
-    after(4, int16(ErrorCode)), after(8, unread(NullableInt32)), END, // 177 FetchResponse/Responses/Partitions
-    unread(Int16), array(Int32, 177, 18), END, // 180 FetchResponse/Responses
-    array(Int32, 180, 6), END, // 183 FetchResponse v0
-    int32(ThrottleTime), array(Int32, 180, 6), END, // 185 FetchResponse v1
-    after(4, int16(ErrorCode)), after(16, fixed_array(NullableInt32, 16)), unread(NullableInt32), END, // 188 FetchResponse/Responses/Partitions
-    unread(Int16), array(Int32, 188, 30), END, // 192 FetchResponse/Responses
-    int32(ThrottleTime), array(Int32, 192, 6), END, // 195 FetchResponse v4
-    after(4, int16(ErrorCode)), after(24, fixed_array(NullableInt32, 16)), unread(NullableInt32), END, // 198 FetchResponse/Responses/Partitions
-    unread(Int16), array(Int32, 198, 38), END, // 202 FetchResponse/Responses
-    int32(ThrottleTime), array(Int32, 202, 6), END, // 205 FetchResponse v5
-    int32(ThrottleTime), int16(ErrorCode), after(4, array(Int32, 202, 6)), END, // 208 FetchResponse v7
-    after(4, int16(ErrorCode)), after(24, fixed_array(NullableInt32, 16)), after(4, unread(NullableInt32)), END, // 212 FetchResponse/Responses/Partitions
-    unread(Int16), array(Int32, 212, 42), END, // 216 FetchResponse/Responses
-    int32(ThrottleTime), int16(ErrorCode), after(4, array(Int32, 216, 6)), END, // 219 FetchResponse v11
-    after(16, last_tags(0, 0)), // 223 FetchResponse/Responses/Partitions/AbortedTransactions
-    after(4, int16(ErrorCode)), after(24, array(NullableCompact, 223, 17)), after(4, unread(NullableCompact)), last_tags(0, 0), // 224 FetchResponse/Responses/Partitions
-    unread(Compact), array(Compact, 224, 37), last_tags(0, 0), // 228 FetchResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(4, array(Compact, 228, 3)), last_tags(0, 0), // 231 FetchResponse v12
-    after(16, array(Compact, 224, 37)), last_tags(0, 0), // 236 FetchResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(4, array(Compact, 236, 18)), last_tags(0, 0), // 238 FetchResponse v13
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(4, array(Compact, 236, 18)), last_tags(0, 1), // 243 FetchResponse v16
-    after(4, array(Int32, 100, 6)), END, // 248 ListOffsetsRequest v0
-    unread(Int16), fixed_array(Int32, 12), END, // 250 ListOffsetsRequest/Topics
-    after(4, array(Int32, 250, 6)), END, // 253 ListOffsetsRequest v1
-    after(5, array(Int32, 250, 6)), END, // 255 ListOffsetsRequest v2
-    after(5, array(Int32, 100, 6)), END, // 257 ListOffsetsRequest v4
-    unread(Compact), array(Compact, 223, 17), last_tags(0, 0), // 259 ListOffsetsRequest/Topics
-    tags(0, 0), after(5, array(Compact, 259, 3)), last_tags(0, 0), // 262 ListOffsetsRequest v6
-    tags(0, 0), after(5, array(Compact, 259, 3)), int32(Wait), last_tags(0, 0), // 265 ListOffsetsRequest v10
-    after(4, int16(ErrorCode)), fixed_array(Int32, 8), END, // 269 ListOffsetsResponse/Topics/Partitions
-    unread(Int16), array(Int32, 269, 10), END, // 272 ListOffsetsResponse/Topics
-    array(Int32, 272, 6), END, // 275 ListOffsetsResponse v0
-    array(Int32, 46, 6), END, // 277 ListOffsetsResponse v1
-    int32(ThrottleTime), array(Int32, 46, 6), END, // 279 ListOffsetsResponse v2
-    after(4, int16(ErrorCode)), after(20, END), // 282 ListOffsetsResponse/Topics/Partitions
-    unread(Int16), array(Int32, 282, 26), END, // 284 ListOffsetsResponse/Topics
-    int32(ThrottleTime), array(Int32, 284, 6), END, // 287 ListOffsetsResponse v4
-    after(4, int16(ErrorCode)), after(20, last_tags(0, 0)), // 290 ListOffsetsResponse/Topics/Partitions
-    unread(Compact), array(Compact, 290, 27), last_tags(0, 0), // 292 ListOffsetsResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, 292, 3), last_tags(0, 0), // 295 ListOffsetsResponse v6
-    unread(Int16), END, // 299 MetadataRequest/Topics
-    array(Int32, 299, 2), END, // 301 MetadataRequest v0
-    array(NullableInt32, 299, 2), END, // 303 MetadataRequest v1
-    array(NullableInt32, 299, 2), after(1, END), // 305 MetadataRequest v4
-    array(NullableInt32, 299, 2), after(3, END), // 307 MetadataRequest v8
-    unread(Compact), last_tags(0, 0), // 309 MetadataRequest/Topics
-    tags(0, 0), array(NullableCompact, 309, 2), after(3, last_tags(0, 0)), // 311 MetadataRequest v9
-    after(16, unread(NullableCompact)), last_tags(0, 0), // 314 MetadataRequest/Topics
-    tags(0, 0), array(NullableCompact, 314, 18), after(3, last_tags(0, 0)), // 316 MetadataRequest v10
-    tags(0, 0), array(NullableCompact, 314, 18), after(2, last_tags(0, 0)), // 319 MetadataRequest v11
-    int32(NodeId), bytes(Host, Int16), int32(Port), END, // 322 MetadataResponse/Brokers
-    int16(ErrorCode), after(8, fixed_array(Int32, 4)), fixed_array(Int32, 4), END, // 326 MetadataResponse/Topics/Partitions
-    int16(ErrorCode), unread(Int16), array(Int32, 326, 18), END, // 330 MetadataResponse/Topics
-    array(Int32, 322, 10), array(Int32, 330, 8), END, // 334 MetadataResponse v0
-    int32(NodeId), bytes(Host, Int16), int32(Port), unread(NullableInt16), END, // 337 MetadataResponse/Brokers
-    int16(ErrorCode), unread(Int16), after(1, array(Int32, 326, 18)), END, // 342 MetadataResponse/Topics
-    array(Int32, 337, 12), after(4, array(Int32, 342, 9)), END, // 346 MetadataResponse v1
-    array(Int32, 337, 12), unread(NullableInt16), after(4, array(Int32, 342, 9)), END, // 349 MetadataResponse v2
-    int32(ThrottleTime), array(Int32, 337, 12), unread(NullableInt16), after(4, array(Int32, 342, 9)), END, // 353 MetadataResponse v3
-    int16(ErrorCode), after(8, fixed_array(Int32, 4)), fixed_array(Int32, 4), fixed_array(Int32, 4), END, // 358 MetadataResponse/Topics/Partitions
-    int16(ErrorCode), unread(Int16), after(1, array(Int32, 358, 22)), END, // 363 MetadataResponse/Topics
-    int32(ThrottleTime), array(Int32, 337, 12), unread(NullableInt16), after(4, array(Int32, 363, 9)), END, // 367 MetadataResponse v5
-    int16(ErrorCode), after(12, fixed_array(Int32, 4)), fixed_array(Int32, 4), fixed_array(Int32, 4), END, // 372 MetadataResponse/Topics/Partitions
-    int16(ErrorCode), unread(Int16), after(1, array(Int32, 372, 26)), END, // 377 MetadataResponse/Topics
-    int32(ThrottleTime), array(Int32, 337, 12), unread(NullableInt16), after(4, array(Int32, 377, 9)), END, // 381 MetadataResponse v7
-    int16(ErrorCode), unread(Int16), after(1, array(Int32, 372, 26)), after(4, END), // 386 MetadataResponse/Topics
-    int32(ThrottleTime), array(Int32, 337, 12), unread(NullableInt16), after(4, array(Int32, 386, 13)), after(4, END), // 390 MetadataResponse v8
-    int16(ErrorCode), after(12, fixed_array(Compact, 4)), fixed_array(Compact, 4), fixed_array(Compact, 4), last_tags(0, 0), // 395 MetadataResponse/Topics/Partitions
-    int16(ErrorCode), unread(Compact), after(1, array(Compact, 395, 18)), after(4, last_tags(0, 0)), // 400 MetadataResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, 83, 11), unread(NullableCompact), after(4, array(Compact, 400, 10)), after(4, last_tags(0, 0)), // 404 MetadataResponse v9
-    int16(ErrorCode), unread(Compact), after(17, array(Compact, 395, 18)), after(4, last_tags(0, 0)), // 410 MetadataResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, 83, 11), unread(NullableCompact), after(4, array(Compact, 410, 26)), after(4, last_tags(0, 0)), // 414 MetadataResponse v10
-    tags(0, 0), int32(ThrottleTime), array(Compact, 83, 11), unread(NullableCompact), after(4, array(Compact, 410, 26)), last_tags(0, 0), // 420 MetadataResponse v11
-    int16(ErrorCode), unread(NullableCompact), after(17, array(Compact, 395, 18)), after(4, last_tags(0, 0)), // 426 MetadataResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, 83, 11), unread(NullableCompact), after(4, array(Compact, 426, 26)), last_tags(0, 0), // 430 MetadataResponse v12
-    tags(0, 0), int32(ThrottleTime), array(Compact, 83, 11), unread(NullableCompact), after(4, array(Compact, 426, 26)), int16(ErrorCode), last_tags(0, 0), // 436 MetadataResponse v13
-    unread(Int16), after(16, fixed_array(Int32, 4)), after(4, fixed_array(Int32, 4)), END, // 443 LeaderAndIsrRequest/UngroupedPartitionStates
-    after(4, unread(Int16)), after(4, END), // 447 LeaderAndIsrRequest/LiveLeaders
-    after(8, array(Int32, 443, 30)), array(Int32, 447, 10), END, // 449 LeaderAndIsrRequest v0
-    unread(Int16), after(16, fixed_array(Int32, 4)), after(4, fixed_array(Int32, 4)), after(1, END), // 452 LeaderAndIsrRequest/UngroupedPartitionStates
-    after(8, array(Int32, 452, 31)), array(Int32, 447, 10), END, // 456 LeaderAndIsrRequest v1
-    after(16, fixed_array(Int32, 4)), after(4, fixed_array(Int32, 4)), after(1, END), // 459 LeaderAndIsrRequest/TopicStates/PartitionStates
-    unread(Int16), array(Int32, 459, 29), END, // 462 LeaderAndIsrRequest/TopicStates
-    after(16, array(Int32, 462, 6)), array(Int32, 447, 10), END, // 465 LeaderAndIsrRequest v2
-    after(16, fixed_array(Int32, 4)), after(4, fixed_array(Int32, 4)), fixed_array(Int32, 4), fixed_array(Int32, 4), after(1, END), // 468 LeaderAndIsrRequest/TopicStates/PartitionStates
-    unread(Int16), array(Int32, 468, 37), END, // 473 LeaderAndIsrRequest/TopicStates
-    after(16, array(Int32, 473, 6)), array(Int32, 447, 10), END, // 476 LeaderAndIsrRequest v3
-    after(16, fixed_array(Compact, 4)), after(4, fixed_array(Compact, 4)), fixed_array(Compact, 4), fixed_array(Compact, 4), after(1, last_tags(0, 0)), // 479 LeaderAndIsrRequest/TopicStates/PartitionStates
-    unread(Compact), array(Compact, 479, 26), last_tags(0, 0), // 484 LeaderAndIsrRequest/TopicStates
-    after(4, unread(Compact)), after(4, last_tags(0, 0)), // 487 LeaderAndIsrRequest/LiveLeaders
-    tags(0, 0), after(16, array(Compact, 484, 3)), array(Compact, 487, 10), last_tags(0, 0), // 489 LeaderAndIsrRequest v4
-    unread(Compact), after(16, array(Compact, 479, 26)), last_tags(0, 0), // 493 LeaderAndIsrRequest/TopicStates
-    tags(0, 0), after(17, array(Compact, 493, 19)), array(Compact, 487, 10), last_tags(0, 0), // 496 LeaderAndIsrRequest v5
-    after(16, fixed_array(Compact, 4)), after(4, fixed_array(Compact, 4)), fixed_array(Compact, 4), fixed_array(Compact, 4), after(2, last_tags(0, 0)), // 500 LeaderAndIsrRequest/TopicStates/PartitionStates
-    unread(Compact), after(16, array(Compact, 500, 27)), last_tags(0, 0), // 505 LeaderAndIsrRequest/TopicStates
-    tags(0, 0), after(17, array(Compact, 505, 19)), array(Compact, 487, 10), last_tags(0, 0), // 508 LeaderAndIsrRequest v6
-    tags(0, 0), after(18, array(Compact, 505, 19)), array(Compact, 487, 10), last_tags(0, 0), // 512 LeaderAndIsrRequest v7
-    unread(Int16), after(4, int16(ErrorCode)), END, // 516 LeaderAndIsrResponse/PartitionErrors
-    int16(ErrorCode), array(Int32, 516, 8), END, // 519 LeaderAndIsrResponse v0
-    unread(Compact), after(4, int16(ErrorCode)), last_tags(0, 0), // 522 LeaderAndIsrResponse/PartitionErrors
-    tags(0, 0), int16(ErrorCode), array(Compact, 522, 8), last_tags(0, 0), // 525 LeaderAndIsrResponse v4
-    after(4, int16(ErrorCode)), last_tags(0, 0), // 529 LeaderAndIsrResponse/Topics/PartitionErrors
-    after(16, array(Compact, 529, 7)), last_tags(0, 0), // 531 LeaderAndIsrResponse/Topics
-    tags(0, 0), int16(ErrorCode), array(Compact, 531, 18), last_tags(0, 0), // 533 LeaderAndIsrResponse v5
-    unread(Int16), after(4, END), // 537 StopReplicaRequest/UngroupedPartitions
-    after(9, array(Int32, 537, 6)), END, // 539 StopReplicaRequest v0
-    after(17, array(Int32, 122, 6)), END, // 541 StopReplicaRequest v1
-    tags(0, 0), after(17, array(Compact, 148, 3)), last_tags(0, 0), // 543 StopReplicaRequest v2
-    after(9, last_tags(0, 0)), // 546 StopReplicaRequest/TopicStates/PartitionStates
-    unread(Compact), array(Compact, 546, 10), last_tags(0, 0), // 547 StopReplicaRequest/TopicStates
-    tags(0, 0), after(16, array(Compact, 547, 3)), last_tags(0, 0), // 550 StopReplicaRequest v3
-    tags(0, 0), after(17, array(Compact, 547, 3)), last_tags(0, 0), // 553 StopReplicaRequest v4
-    after(4, unread(Int16)), after(2, END), // 556 UpdateMetadataRequest/LiveBrokers/Endpoints
-    after(4, array(Int32, 556, 8)), END, // 558 UpdateMetadataRequest/LiveBrokers
-    after(8, array(Int32, 443, 30)), array(Int32, 558, 8), END, // 560 UpdateMetadataRequest v1
-    after(4, array(Int32, 556, 8)), unread(NullableInt16), END, // 563 UpdateMetadataRequest/LiveBrokers
-    after(8, array(Int32, 443, 30)), array(Int32, 563, 10), END, // 566 UpdateMetadataRequest v2
-    after(4, unread(Int16)), unread(Int16), after(2, END), // 569 UpdateMetadataRequest/LiveBrokers/Endpoints
-    after(4, array(Int32, 569, 10)), unread(NullableInt16), END, // 572 UpdateMetadataRequest/LiveBrokers
-    after(8, array(Int32, 443, 30)), array(Int32, 572, 10), END, // 575 UpdateMetadataRequest v3
-    unread(Int16), after(16, fixed_array(Int32, 4)), after(4, fixed_array(Int32, 4)), fixed_array(Int32, 4), END, // 578 UpdateMetadataRequest/UngroupedPartitionStates
-    after(8, array(Int32, 578, 34)), array(Int32, 572, 10), END, // 583 UpdateMetadataRequest v4
-    after(16, fixed_array(Int32, 4)), after(4, fixed_array(Int32, 4)), fixed_array(Int32, 4), END, // 586 UpdateMetadataRequest/TopicStates/PartitionStates
-    unread(Int16), array(Int32, 586, 32), END, // 590 UpdateMetadataRequest/TopicStates
-    after(16, array(Int32, 590, 6)), array(Int32, 572, 10), END, // 593 UpdateMetadataRequest v5
-    after(16, fixed_array(Compact, 4)), after(4, fixed_array(Compact, 4)), fixed_array(Compact, 4), last_tags(0, 0), // 596 UpdateMetadataRequest/TopicStates/PartitionStates
-    unread(Compact), array(Compact, 596, 24), last_tags(0, 0), // 600 UpdateMetadataRequest/TopicStates
-    after(4, unread(Compact)), unread(Compact), after(2, last_tags(0, 0)), // 603 UpdateMetadataRequest/LiveBrokers/Endpoints
-    after(4, array(Compact, 603, 9)), unread(NullableCompact), last_tags(0, 0), // 606 UpdateMetadataRequest/LiveBrokers
-    tags(0, 0), after(16, array(Compact, 600, 3)), array(Compact, 606, 7), last_tags(0, 0), // 609 UpdateMetadataRequest v6
-    unread(Compact), after(16, array(Compact, 596, 24)), last_tags(0, 0), // 613 UpdateMetadataRequest/TopicStates
-    tags(0, 0), after(16, array(Compact, 613, 19)), array(Compact, 606, 7), last_tags(0, 0), // 616 UpdateMetadataRequest v7
-    tags(0, 0), after(17, array(Compact, 613, 19)), array(Compact, 606, 7), last_tags(0, 0), // 620 UpdateMetadataRequest v8
-    int16(ErrorCode), END, // 624 UpdateMetadataResponse v0
-    tags(0, 0), int16(ErrorCode), last_tags(0, 0), // 626 UpdateMetadataResponse v6
-    after(4, END), // 629 ControlledShutdownRequest v0
-    after(12, END), // 630 ControlledShutdownRequest v2
-    tags(0, 0), after(12, last_tags(0, 0)), // 631 ControlledShutdownRequest v3
-    int16(ErrorCode), array(Int32, 537, 6), END, // 633 ControlledShutdownResponse v0
-    unread(Compact), after(4, last_tags(0, 0)), // 636 ControlledShutdownResponse/RemainingPartitions
-    tags(0, 0), int16(ErrorCode), array(Compact, 636, 6), last_tags(0, 0), // 638 ControlledShutdownResponse v3
-    after(12, unread(NullableInt16)), END, // 642 OffsetCommitRequest/Topics/Partitions
-    unread(Int16), array(Int32, 642, 14), END, // 644 OffsetCommitRequest/Topics
-    unread(Int16), array(Int32, 644, 6), END, // 647 OffsetCommitRequest v0
-    after(20, unread(NullableInt16)), END, // 650 OffsetCommitRequest/Topics/Partitions
-    unread(Int16), array(Int32, 650, 22), END, // 652 OffsetCommitRequest/Topics
-    unread(Int16), after(4, unread(Int16)), array(Int32, 652, 6), END, // 655 OffsetCommitRequest v1
-    unread(Int16), after(4, unread(Int16)), after(8, array(Int32, 644, 6)), END, // 659 OffsetCommitRequest v2
-    unread(Int16), after(4, unread(Int16)), array(Int32, 644, 6), END, // 663 OffsetCommitRequest v5
-    after(16, unread(NullableInt16)), END, // 667 OffsetCommitRequest/Topics/Partitions
-    unread(Int16), array(Int32, 667, 18), END, // 669 OffsetCommitRequest/Topics
-    unread(Int16), after(4, unread(Int16)), array(Int32, 669, 6), END, // 672 OffsetCommitRequest v6
-    unread(Int16), after(4, unread(Int16)), unread(NullableInt16), array(Int32, 669, 6), END, // 676 OffsetCommitRequest v7
-    unread(Compact), array(Compact, 314, 18), last_tags(0, 0), // 681 OffsetCommitRequest/Topics
-    tags(0, 0), unread(Compact), after(4, unread(Compact)), unread(NullableCompact), array(Compact, 681, 3), last_tags(0, 0), // 684 OffsetCommitRequest v8
-    after(16, array(Compact, 314, 18)), last_tags(0, 0), // 690 OffsetCommitRequest/Topics
-    tags(0, 0), unread(Compact), after(4, unread(Compact)), unread(NullableCompact), array(Compact, 690, 18), last_tags(0, 0), // 692 OffsetCommitRequest v10
-    after(4, int16(ErrorCode)), END, // 698 OffsetCommitResponse/Topics/Partitions
-    unread(Int16), array(Int32, 698, 6), END, // 700 OffsetCommitResponse/Topics
-    array(Int32, 700, 6), END, // 703 OffsetCommitResponse v0
-    int32(ThrottleTime), array(Int32, 700, 6), END, // 705 OffsetCommitResponse v3
-    unread(Compact), array(Compact, 529, 7), last_tags(0, 0), // 708 OffsetCommitResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, 708, 3), last_tags(0, 0), // 711 OffsetCommitResponse v8
-    tags(0, 0), int32(ThrottleTime), array(Compact, 531, 18), last_tags(0, 0), // 715 OffsetCommitResponse v10
-    unread(Int16), array(Int32, 122, 6), END, // 719 OffsetFetchRequest v0
-    unread(Int16), array(NullableInt32, 122, 6), END, // 722 OffsetFetchRequest v2
-    tags(0, 0), unread(Compact), array(NullableCompact, 148, 3), last_tags(0, 0), // 725 OffsetFetchRequest v6
-    tags(0, 0), unread(Compact), array(NullableCompact, 148, 3), after(1, last_tags(0, 0)), // 729 OffsetFetchRequest v7
-    unread(Compact), array(NullableCompact, 148, 3), last_tags(0, 0), // 733 OffsetFetchRequest/Groups
-    tags(0, 0), array(Compact, 733, 3), after(1, last_tags(0, 0)), // 736 OffsetFetchRequest v8
-    unread(Compact), unread(NullableCompact), after(4, array(NullableCompact, 148, 3)), last_tags(0, 0), // 739 OffsetFetchRequest/Groups
-    tags(0, 0), array(Compact, 739, 8), after(1, last_tags(0, 0)), // 743 OffsetFetchRequest v9
-    unread(Compact), unread(NullableCompact), after(4, array(NullableCompact, 160, 18)), last_tags(0, 0), // 746 OffsetFetchRequest/Groups
-    tags(0, 0), array(Compact, 746, 8), after(1, last_tags(0, 0)), // 750 OffsetFetchRequest v10
-    after(12, unread(NullableInt16)), int16(ErrorCode), END, // 753 OffsetFetchResponse/Topics/Partitions
-    unread(Int16), array(Int32, 753, 16), END, // 756 OffsetFetchResponse/Topics
-    array(Int32, 756, 6), END, // 759 OffsetFetchResponse v0
-    array(Int32, 756, 6), int16(ErrorCode), END, // 761 OffsetFetchResponse v2
-    int32(ThrottleTime), array(Int32, 756, 6), int16(ErrorCode), END, // 764 OffsetFetchResponse v3
-    after(16, unread(NullableInt16)), int16(ErrorCode), END, // 768 OffsetFetchResponse/Topics/Partitions
-    unread(Int16), array(Int32, 768, 20), END, // 771 OffsetFetchResponse/Topics
-    int32(ThrottleTime), array(Int32, 771, 6), int16(ErrorCode), END, // 774 OffsetFetchResponse v5
-    after(16, unread(NullableCompact)), int16(ErrorCode), last_tags(0, 0), // 778 OffsetFetchResponse/Topics/Partitions
-    unread(Compact), array(Compact, 778, 20), last_tags(0, 0), // 781 OffsetFetchResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, 781, 3), int16(ErrorCode), last_tags(0, 0), // 784 OffsetFetchResponse v6
-    unread(Compact), array(Compact, 781, 3), int16(ErrorCode), last_tags(0, 0), // 789 OffsetFetchResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, 789, 5), last_tags(0, 0), // 793 OffsetFetchResponse v8
-    after(16, array(Compact, 778, 20)), last_tags(0, 0), // 797 OffsetFetchResponse/Groups/Topics
-    unread(Compact), array(Compact, 797, 18), int16(ErrorCode), last_tags(0, 0), // 799 OffsetFetchResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, 799, 5), last_tags(0, 0), // 803 OffsetFetchResponse v10
-    unread(Int16), after(1, END), // 807 FindCoordinatorRequest v1
-    tags(0, 0), unread(Compact), after(1, last_tags(0, 0)), // 809 FindCoordinatorRequest v3
-    unread(Compact), END, // 812 FindCoordinatorRequest/CoordinatorKeys
-    tags(0, 0), after(1, array(Compact, 812, 1)), last_tags(0, 0), // 814 FindCoordinatorRequest v4
-    int16(ErrorCode), int32(NodeId), bytes(Host, Int16), int32(Port), END, // 817 FindCoordinatorResponse v0
-    int32(ThrottleTime), int16(ErrorCode), unread(NullableInt16), int32(NodeId), bytes(Host, Int16), int32(Port), END, // 822 FindCoordinatorResponse v1
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), int32(NodeId), bytes(Host, Compact), int32(Port), last_tags(0, 0), // 829 FindCoordinatorResponse v3
-    unread(Compact), int32(NodeId), bytes(Host, Compact), int32(Port), int16(ErrorCode), unread(NullableCompact), last_tags(0, 0), // 837 FindCoordinatorResponse/Coordinators
-    tags(0, 0), int32(ThrottleTime), array(Compact, 837, 14), last_tags(0, 0), // 844 FindCoordinatorResponse v4
-    unread(Int16), unread(Int32), END, // 848 JoinGroupRequest/Protocols
-    unread(Int16), int32(Wait), unread(Int16), unread(Int16), array(Int32, 848, 6), END, // 851 JoinGroupRequest v0
-    unread(Int16), after(4, int32(Wait)), unread(Int16), unread(Int16), array(Int32, 848, 6), END, // 857 JoinGroupRequest v1
-    unread(Int16), after(4, int32(Wait)), unread(Int16), unread(NullableInt16), unread(Int16), array(Int32, 848, 6), END, // 863 JoinGroupRequest v5
-    unread(Compact), unread(Compact), last_tags(0, 0), // 870 JoinGroupRequest/Protocols
-    tags(0, 0), unread(Compact), after(4, int32(Wait)), unread(Compact), unread(NullableCompact), unread(Compact), array(Compact, 870, 3), last_tags(0, 0), // 873 JoinGroupRequest v6
-    tags(0, 0), unread(Compact), after(4, int32(Wait)), unread(Compact), unread(NullableCompact), unread(Compact), array(Compact, 870, 3), unread(NullableCompact), last_tags(0, 0), // 881 JoinGroupRequest v8
-    int16(ErrorCode), after(4, unread(Int16)), unread(Int16), unread(Int16), array(Int32, 848, 6), END, // 890 JoinGroupResponse v0
-    int32(ThrottleTime), int16(ErrorCode), after(4, unread(Int16)), unread(Int16), unread(Int16), array(Int32, 848, 6), END, // 896 JoinGroupResponse v2
-    unread(Int16), unread(NullableInt16), unread(Int32), END, // 903 JoinGroupResponse/Members
-    int32(ThrottleTime), int16(ErrorCode), after(4, unread(Int16)), unread(Int16), unread(Int16), array(Int32, 903, 8), END, // 907 JoinGroupResponse v5
-    unread(Compact), unread(NullableCompact), unread(Compact), last_tags(0, 0), // 914 JoinGroupResponse/Members
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(4, unread(Compact)), unread(Compact), unread(Compact), array(Compact, 914, 4), last_tags(0, 0), // 918 JoinGroupResponse v6
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(4, unread(NullableCompact)), unread(NullableCompact), unread(Compact), unread(Compact), array(Compact, 914, 4), last_tags(0, 0), // 926 JoinGroupResponse v7
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(4, unread(NullableCompact)), unread(NullableCompact), unread(Compact), after(1, unread(Compact)), array(Compact, 914, 4), last_tags(0, 0), // 935 JoinGroupResponse v9
-    unread(Int16), after(4, unread(Int16)), END, // 944 HeartbeatRequest v0
-    unread(Int16), after(4, unread(Int16)), unread(NullableInt16), END, // 947 HeartbeatRequest v3
-    tags(0, 0), unread(Compact), after(4, unread(Compact)), unread(NullableCompact), last_tags(0, 0), // 951 HeartbeatRequest v4
-    int32(ThrottleTime), int16(ErrorCode), END, // 956 HeartbeatResponse v1
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), last_tags(0, 0), // 959 HeartbeatResponse v4
-    unread(Int16), unread(Int16), END, // 963 LeaveGroupRequest v0
-    unread(Int16), unread(NullableInt16), END, // 966 LeaveGroupRequest/Members
-    unread(Int16), array(Int32, 966, 4), END, // 969 LeaveGroupRequest v3
-    unread(Compact), unread(NullableCompact), last_tags(0, 0), // 972 LeaveGroupRequest/Members
-    tags(0, 0), unread(Compact), array(Compact, 972, 3), last_tags(0, 0), // 975 LeaveGroupRequest v4
-    unread(Compact), unread(NullableCompact), unread(NullableCompact), last_tags(0, 0), // 979 LeaveGroupRequest/Members
-    tags(0, 0), unread(Compact), array(Compact, 979, 4), last_tags(0, 0), // 983 LeaveGroupRequest v5
-    unread(Int16), unread(NullableInt16), int16(ErrorCode), END, // 987 LeaveGroupResponse/Members
-    int32(ThrottleTime), int16(ErrorCode), array(Int32, 987, 6), END, // 991 LeaveGroupResponse v3
-    unread(Compact), unread(NullableCompact), int16(ErrorCode), last_tags(0, 0), // 995 LeaveGroupResponse/Members
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 995, 5), last_tags(0, 0), // 999 LeaveGroupResponse v4
-    unread(Int16), after(4, unread(Int16)), array(Int32, 848, 6), END, // 1004 SyncGroupRequest v0
-    unread(Int16), after(4, unread(Int16)), unread(NullableInt16), array(Int32, 848, 6), END, // 1008 SyncGroupRequest v3
-    tags(0, 0), unread(Compact), after(4, unread(Compact)), unread(NullableCompact), array(Compact, 870, 3), last_tags(0, 0), // 1013 SyncGroupRequest v4
-    tags(0, 0), unread(Compact), after(4, unread(Compact)), unread(NullableCompact), unread(NullableCompact), unread(NullableCompact), array(Compact, 870, 3), last_tags(0, 0), // 1019 SyncGroupRequest v5
-    int16(ErrorCode), unread(Int32), END, // 1027 SyncGroupResponse v0
-    int32(ThrottleTime), int16(ErrorCode), unread(Int32), END, // 1030 SyncGroupResponse v1
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact), last_tags(0, 0), // 1034 SyncGroupResponse v4
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), unread(NullableCompact), unread(Compact), last_tags(0, 0), // 1039 SyncGroupResponse v5
-    array(Int32, 299, 2), after(1, END), // 1046 DescribeGroupsRequest v3
-    tags(0, 0), array(Compact, 812, 1), after(1, last_tags(0, 0)), // 1048 DescribeGroupsRequest v5
-    unread(Int16), unread(Int16), unread(Int16), unread(Int32), unread(Int32), END, // 1051 DescribeGroupsResponse/Groups/Members
-    int16(ErrorCode), unread(Int16), unread(Int16), unread(Int16), unread(Int16), array(Int32, 1051, 14), END, // 1057 DescribeGroupsResponse/Groups
-    array(Int32, 1057, 14), END, // 1064 DescribeGroupsResponse v0
-    int32(ThrottleTime), array(Int32, 1057, 14), END, // 1066 DescribeGroupsResponse v1
-    int16(ErrorCode), unread(Int16), unread(Int16), unread(Int16), unread(Int16), array(Int32, 1051, 14), after(4, END), // 1069 DescribeGroupsResponse/Groups
-    int32(ThrottleTime), array(Int32, 1069, 18), END, // 1076 DescribeGroupsResponse v3
-    unread(Int16), unread(NullableInt16), unread(Int16), unread(Int16), unread(Int32), unread(Int32), END, // 1079 DescribeGroupsResponse/Groups/Members
-    int16(ErrorCode), unread(Int16), unread(Int16), unread(Int16), unread(Int16), array(Int32, 1079, 16), after(4, END), // 1086 DescribeGroupsResponse/Groups
-    int32(ThrottleTime), array(Int32, 1086, 18), END, // 1093 DescribeGroupsResponse v4
-    unread(Compact), unread(NullableCompact), unread(Compact), unread(Compact), unread(Compact), unread(Compact), last_tags(0, 0), // 1096 DescribeGroupsResponse/Groups/Members
-    int16(ErrorCode), unread(Compact), unread(Compact), unread(Compact), unread(Compact), array(Compact, 1096, 7), after(4, last_tags(0, 0)), // 1103 DescribeGroupsResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, 1103, 12), last_tags(0, 0), // 1110 DescribeGroupsResponse v5
-    int16(ErrorCode), unread(NullableCompact), unread(Compact), unread(Compact), unread(Compact), unread(Compact), array(Compact, 1096, 7), after(4, last_tags(0, 0)), // 1114 DescribeGroupsResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, 1114, 13), last_tags(0, 0), // 1122 DescribeGroupsResponse v6
-    END, // 1126 ListGroupsRequest v0
-    tags(0, 0), last_tags(0, 0), // 1127 ListGroupsRequest v3
-    tags(0, 0), array(Compact, 812, 1), last_tags(0, 0), // 1129 ListGroupsRequest v4
-    tags(0, 0), array(Compact, 812, 1), array(Compact, 812, 1), last_tags(0, 0), // 1132 ListGroupsRequest v5
-    int16(ErrorCode), array(Int32, 963, 4), END, // 1136 ListGroupsResponse v0
-    int32(ThrottleTime), int16(ErrorCode), array(Int32, 963, 4), END, // 1139 ListGroupsResponse v1
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 870, 3), last_tags(0, 0), // 1143 ListGroupsResponse v3
-    unread(Compact), unread(Compact), unread(Compact), last_tags(0, 0), // 1148 ListGroupsResponse/Groups
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 1148, 4), last_tags(0, 0), // 1152 ListGroupsResponse v4
-    unread(Compact), unread(Compact), unread(Compact), unread(Compact), last_tags(0, 0), // 1157 ListGroupsResponse/Groups
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 1157, 5), last_tags(0, 0), // 1162 ListGroupsResponse v5
-    bytes(Mechanism, Int16), END, // 1167 SaslHandshakeRequest v0
-    int16(ErrorCode), array(Int32, 299, 2), END, // 1169 SaslHandshakeResponse v0
-    tags(0, 0), bytes(SoftwareName, Compact), bytes(SoftwareVersion, Compact), last_tags(0, 0), // 1172 ApiVersionsRequest v3
-    tags(0, 0), bytes(SoftwareName, Compact), bytes(SoftwareVersion, Compact), unread(NullableCompact), after(4, last_tags(0, 0)), // 1176 ApiVersionsRequest v5
-    int16(RowKey), int16(RowMin), int16(RowMax), END, // 1181 ApiVersionsResponse/ApiKeys
-    int16(ErrorCode), told_array(VersionRows, Int32, 1181, 6), END, // 1185 ApiVersionsResponse v0
-    int16(ErrorCode), told_array(VersionRows, Int32, 1181, 6), int32(ThrottleTime), END, // 1188 ApiVersionsResponse v1
-    int16(RowKey), int16(RowMin), int16(RowMax), last_tags(0, 0), // 1192 ApiVersionsResponse/ApiKeys
-    bytes(FinalizedFeature, Compact), int16(FinalizedLevel), after(2, last_tags(0, 0)), // 1196 ApiVersionsResponse/FinalizedFeatures
-    array(Compact, 1196, 6), END, // 1199 ApiVersionsResponse, tag 2
-    int16(ErrorCode), told_array(VersionRows, Compact, 1192, 7), int32(ThrottleTime), last_tags(2, 1), // 1201 ApiVersionsResponse v3
-    after(4, fixed_array(Int32, 4)), END, // 1205 CreateTopicsRequest/Topics/Assignments
-    unread(Int16), after(6, array(Int32, 1205, 8)), array(Int32, 966, 4), END, // 1207 CreateTopicsRequest/Topics
-    array(Int32, 1207, 16), int32(Wait), END, // 1211 CreateTopicsRequest v0
-    array(Int32, 1207, 16), int32(Wait), after(1, END), // 1214 CreateTopicsRequest v1
-    after(4, fixed_array(Compact, 4)), last_tags(0, 0), // 1217 CreateTopicsRequest/Topics/Assignments
-    unread(Compact), after(6, array(Compact, 1217, 6)), array(Compact, 972, 3), last_tags(0, 0), // 1219 CreateTopicsRequest/Topics
-    tags(0, 0), array(Compact, 1219, 10), int32(Wait), after(1, last_tags(0, 0)), // 1223 CreateTopicsRequest v5
-    unread(Int16), int16(ErrorCode), END, // 1227 CreateTopicsResponse/Topics
-    array(Int32, 1227, 4), END, // 1230 CreateTopicsResponse v0
-    unread(Int16), int16(ErrorCode), unread(NullableInt16), END, // 1232 CreateTopicsResponse/Topics
-    array(Int32, 1232, 6), END, // 1236 CreateTopicsResponse v1
-    int32(ThrottleTime), array(Int32, 1232, 6), END, // 1238 CreateTopicsResponse v2
-    unread(Compact), unread(NullableCompact), after(3, last_tags(0, 0)), // 1241 CreateTopicsResponse/Topics/Configs
-    unread(Compact), int16(ErrorCode), unread(NullableCompact), after(6, array(NullableCompact, 1241, 6)), last_tags(3, 1), // 1244 CreateTopicsResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, 1244, 12), last_tags(0, 0), // 1249 CreateTopicsResponse v5
-    unread(Compact), after(16, int16(ErrorCode)), unread(NullableCompact), after(6, array(NullableCompact, 1241, 6)), last_tags(3, 1), // 1253 CreateTopicsResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, 1253, 28), last_tags(0, 0), // 1258 CreateTopicsResponse v7
-    array(Int32, 299, 2), int32(Wait), END, // 1262 DeleteTopicsRequest v0
-    tags(0, 0), array(Compact, 812, 1), int32(Wait), last_tags(0, 0), // 1265 DeleteTopicsRequest v4
-    unread(NullableCompact), after(16, last_tags(0, 0)), // 1269 DeleteTopicsRequest/Topics
-    tags(0, 0), array(Compact, 1269, 18), int32(Wait), last_tags(0, 0), // 1271 DeleteTopicsRequest v6
-    int32(ThrottleTime), array(Int32, 1227, 4), END, // 1275 DeleteTopicsResponse v1
-    unread(Compact), int16(ErrorCode), last_tags(0, 0), // 1278 DeleteTopicsResponse/Responses
-    tags(0, 0), int32(ThrottleTime), array(Compact, 1278, 4), last_tags(0, 0), // 1281 DeleteTopicsResponse v4
-    unread(Compact), int16(ErrorCode), unread(NullableCompact), last_tags(0, 0), // 1285 DeleteTopicsResponse/Responses
-    tags(0, 0), int32(ThrottleTime), array(Compact, 1285, 5), last_tags(0, 0), // 1289 DeleteTopicsResponse v5
-    unread(NullableCompact), after(16, int16(ErrorCode)), unread(NullableCompact), last_tags(0, 0), // 1293 DeleteTopicsResponse/Responses
-    tags(0, 0), int32(ThrottleTime), array(Compact, 1293, 21), last_tags(0, 0), // 1297 DeleteTopicsResponse v6
-    array(Int32, 250, 6), int32(Wait), END, // 1301 DeleteRecordsRequest v0
-    after(12, last_tags(0, 0)), // 1304 DeleteRecordsRequest/Topics/Partitions
-    unread(Compact), array(Compact, 1304, 13), last_tags(0, 0), // 1305 DeleteRecordsRequest/Topics
-    tags(0, 0), array(Compact, 1305, 3), int32(Wait), last_tags(0, 0), // 1308 DeleteRecordsRequest v2
-    after(12, int16(ErrorCode)), END, // 1312 DeleteRecordsResponse/Topics/Partitions
-    unread(Int16), array(Int32, 1312, 14), END, // 1314 DeleteRecordsResponse/Topics
-    int32(ThrottleTime), array(Int32, 1314, 6), END, // 1317 DeleteRecordsResponse v0
-    after(12, int16(ErrorCode)), last_tags(0, 0), // 1320 DeleteRecordsResponse/Topics/Partitions
-    unread(Compact), array(Compact, 1320, 15), last_tags(0, 0), // 1322 DeleteRecordsResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, 1322, 3), last_tags(0, 0), // 1325 DeleteRecordsResponse v2
-    unread(NullableInt16), after(4, END), // 1329 InitProducerIdRequest v0
-    tags(0, 0), unread(NullableCompact), after(4, last_tags(0, 0)), // 1331 InitProducerIdRequest v2
-    tags(0, 0), unread(NullableCompact), after(14, last_tags(0, 0)), // 1334 InitProducerIdRequest v3
-    tags(0, 0), unread(NullableCompact), after(16, last_tags(0, 0)), // 1337 InitProducerIdRequest v6
-    int32(ThrottleTime), int16(ErrorCode), after(10, END), // 1340 InitProducerIdResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(10, last_tags(0, 0)), // 1343 InitProducerIdResponse v2
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(20, last_tags(0, 0)), // 1347 InitProducerIdResponse v6
-    unread(Int16), fixed_array(Int32, 8), END, // 1351 OffsetForLeaderEpochRequest/Topics
-    array(Int32, 1351, 6), END, // 1354 OffsetForLeaderEpochRequest v0
-    array(Int32, 250, 6), END, // 1356 OffsetForLeaderEpochRequest v2
-    tags(0, 0), after(4, array(Compact, 1305, 3)), last_tags(0, 0), // 1358 OffsetForLeaderEpochRequest v4
-    int16(ErrorCode), after(12, END), // 1361 OffsetForLeaderEpochResponse/Topics/Partitions
-    unread(Int16), array(Int32, 1361, 14), END, // 1363 OffsetForLeaderEpochResponse/Topics
-    array(Int32, 1363, 6), END, // 1366 OffsetForLeaderEpochResponse v0
-    int16(ErrorCode), after(16, END), // 1368 OffsetForLeaderEpochResponse/Topics/Partitions
-    unread(Int16), array(Int32, 1368, 18), END, // 1370 OffsetForLeaderEpochResponse/Topics
-    array(Int32, 1370, 6), END, // 1373 OffsetForLeaderEpochResponse v1
-    int32(ThrottleTime), array(Int32, 1370, 6), END, // 1375 OffsetForLeaderEpochResponse v2
-    int16(ErrorCode), after(16, last_tags(0, 0)), // 1378 OffsetForLeaderEpochResponse/Topics/Partitions
-    unread(Compact), array(Compact, 1378, 19), last_tags(0, 0), // 1380 OffsetForLeaderEpochResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, 1380, 3), last_tags(0, 0), // 1383 OffsetForLeaderEpochResponse v4
-    unread(Int16), after(10, array(Int32, 122, 6)), END, // 1387 AddPartitionsToTxnRequest v0
-    tags(0, 0), unread(Compact), after(10, array(Compact, 148, 3)), last_tags(0, 0), // 1390 AddPartitionsToTxnRequest v3
-    unread(Compact), after(11, array(Compact, 148, 3)), last_tags(0, 0), // 1394 AddPartitionsToTxnRequest/Transactions
-    tags(0, 0), array(Compact, 1394, 14), last_tags(0, 0), // 1397 AddPartitionsToTxnRequest v4
-    unread(Compact), array(Compact, 708, 3), last_tags(0, 0), // 1400 AddPartitionsToTxnResponse/ResultsByTransaction
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 1400, 3), last_tags(0, 0), // 1403 AddPartitionsToTxnResponse v4
-    unread(Int16), after(10, unread(Int16)), END, // 1408 AddOffsetsToTxnRequest v0
-    tags(0, 0), unread(Compact), after(10, unread(Compact)), last_tags(0, 0), // 1411 AddOffsetsToTxnRequest v3
-    unread(Int16), after(11, END), // 1415 EndTxnRequest v0
-    tags(0, 0), unread(Compact), after(11, last_tags(0, 0)), // 1417 EndTxnRequest v3
-    after(11, array(Int32, 122, 6)), after(4, END), // 1420 WriteTxnMarkersRequest/Markers
-    array(Int32, 1420, 19), END, // 1422 WriteTxnMarkersRequest v0
-    after(11, array(Compact, 148, 3)), after(4, last_tags(0, 0)), // 1424 WriteTxnMarkersRequest/Markers
-    tags(0, 0), array(Compact, 1424, 17), last_tags(0, 0), // 1426 WriteTxnMarkersRequest v1
-    after(11, array(Compact, 148, 3)), after(5, last_tags(0, 0)), // 1429 WriteTxnMarkersRequest/Markers
-    tags(0, 0), array(Compact, 1429, 18), last_tags(0, 0), // 1431 WriteTxnMarkersRequest v2
-    after(8, array(Int32, 700, 6)), END, // 1434 WriteTxnMarkersResponse/Markers
-    array(Int32, 1434, 12), END, // 1436 WriteTxnMarkersResponse v0
-    after(8, array(Compact, 708, 3)), last_tags(0, 0), // 1438 WriteTxnMarkersResponse/Markers
-    tags(0, 0), array(Compact, 1438, 10), last_tags(0, 0), // 1440 WriteTxnMarkersResponse v1
-    unread(Int16), unread(Int16), after(10, array(Int32, 644, 6)), END, // 1443 TxnOffsetCommitRequest v0
-    unread(Int16), unread(Int16), after(10, array(Int32, 669, 6)), END, // 1447 TxnOffsetCommitRequest v2
-    tags(0, 0), unread(Compact), unread(Compact), after(14, unread(Compact)), unread(NullableCompact), array(Compact, 681, 3), last_tags(0, 0), // 1451 TxnOffsetCommitRequest v3
-    tags(0, 0), unread(Compact), unread(Compact), after(14, unread(Compact)), unread(NullableCompact), array(Compact, 690, 18), last_tags(0, 0), // 1458 TxnOffsetCommitRequest v6
-    after(1, unread(NullableInt16)), unread(NullableInt16), unread(NullableInt16), after(2, END), // 1465 DescribeAclsRequest v0
-    after(1, unread(NullableInt16)), after(1, unread(NullableInt16)), unread(NullableInt16), after(2, END), // 1469 DescribeAclsRequest v1
-    tags(0, 0), after(1, unread(NullableCompact)), after(1, unread(NullableCompact)), unread(NullableCompact), after(2, last_tags(0, 0)), // 1473 DescribeAclsRequest v2
-    unread(Int16), unread(Int16), after(2, END), // 1478 DescribeAclsResponse/Resources/Acls
-    after(1, unread(Int16)), array(Int32, 1478, 6), END, // 1481 DescribeAclsResponse/Resources
-    int32(ThrottleTime), int16(ErrorCode), unread(NullableInt16), array(Int32, 1481, 7), END, // 1484 DescribeAclsResponse v0
-    after(1, unread(Int16)), after(1, array(Int32, 1478, 6)), END, // 1489 DescribeAclsResponse/Resources
-    int32(ThrottleTime), int16(ErrorCode), unread(NullableInt16), array(Int32, 1489, 8), END, // 1492 DescribeAclsResponse v1
-    unread(Compact), unread(Compact), after(2, last_tags(0, 0)), // 1497 DescribeAclsResponse/Resources/Acls
-    after(1, unread(Compact)), after(1, array(Compact, 1497, 5)), last_tags(0, 0), // 1500 DescribeAclsResponse/Resources
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 1500, 5), last_tags(0, 0), // 1503 DescribeAclsResponse v2
-    after(1, unread(Int16)), unread(Int16), unread(Int16), after(2, END), // 1509 CreateAclsRequest/Creations
-    array(Int32, 1509, 9), END, // 1513 CreateAclsRequest v0
-    after(1, unread(Int16)), after(1, unread(Int16)), unread(Int16), after(2, END), // 1515 CreateAclsRequest/Creations
-    array(Int32, 1515, 10), END, // 1519 CreateAclsRequest v1
-    after(1, unread(Compact)), after(1, unread(Compact)), unread(Compact), after(2, last_tags(0, 0)), // 1521 CreateAclsRequest/Creations
-    tags(0, 0), array(Compact, 1521, 8), last_tags(0, 0), // 1525 CreateAclsRequest v2
-    int16(ErrorCode), unread(NullableInt16), END, // 1528 CreateAclsResponse/Results
-    int32(ThrottleTime), array(Int32, 1528, 4), END, // 1531 CreateAclsResponse v0
-    int16(ErrorCode), unread(NullableCompact), last_tags(0, 0), // 1534 CreateAclsResponse/Results
-    tags(0, 0), int32(ThrottleTime), array(Compact, 1534, 4), last_tags(0, 0), // 1537 CreateAclsResponse v2
-    array(Int32, 1465, 9), END, // 1541 DeleteAclsRequest v0
-    array(Int32, 1469, 10), END, // 1543 DeleteAclsRequest v1
-    after(1, unread(NullableCompact)), after(1, unread(NullableCompact)), unread(NullableCompact), after(2, last_tags(0, 0)), // 1545 DeleteAclsRequest/Filters
-    tags(0, 0), array(Compact, 1545, 8), last_tags(0, 0), // 1549 DeleteAclsRequest v2
-    int16(ErrorCode), unread(NullableInt16), after(1, unread(Int16)), unread(Int16), unread(Int16), after(2, END), // 1552 DeleteAclsResponse/FilterResults/MatchingAcls
-    int16(ErrorCode), unread(NullableInt16), array(Int32, 1552, 13), END, // 1558 DeleteAclsResponse/FilterResults
-    int32(ThrottleTime), array(Int32, 1558, 8), END, // 1562 DeleteAclsResponse v0
-    int16(ErrorCode), unread(NullableInt16), after(1, unread(Int16)), after(1, unread(Int16)), unread(Int16), after(2, END), // 1565 DeleteAclsResponse/FilterResults/MatchingAcls
-    int16(ErrorCode), unread(NullableInt16), array(Int32, 1565, 14), END, // 1571 DeleteAclsResponse/FilterResults
-    int32(ThrottleTime), array(Int32, 1571, 8), END, // 1575 DeleteAclsResponse v1
-    int16(ErrorCode), unread(NullableCompact), after(1, unread(Compact)), after(1, unread(Compact)), unread(Compact), after(2, last_tags(0, 0)), // 1578 DeleteAclsResponse/FilterResults/MatchingAcls
-    int16(ErrorCode), unread(NullableCompact), array(Compact, 1578, 11), last_tags(0, 0), // 1584 DeleteAclsResponse/FilterResults
-    tags(0, 0), int32(ThrottleTime), array(Compact, 1584, 5), last_tags(0, 0), // 1588 DeleteAclsResponse v2
-    after(1, unread(Int16)), array(NullableInt32, 299, 2), END, // 1592 DescribeConfigsRequest/Resources
-    array(Int32, 1592, 7), END, // 1595 DescribeConfigsRequest v0
-    array(Int32, 1592, 7), after(1, END), // 1597 DescribeConfigsRequest v1
-    array(Int32, 1592, 7), after(2, END), // 1599 DescribeConfigsRequest v3
-    after(1, unread(Compact)), array(NullableCompact, 812, 1), last_tags(0, 0), // 1601 DescribeConfigsRequest/Resources
-    tags(0, 0), array(Compact, 1601, 4), after(2, last_tags(0, 0)), // 1604 DescribeConfigsRequest v4
-    unread(Int16), unread(NullableInt16), after(3, END), // 1607 DescribeConfigsResponse/Results/Configs
-    int16(ErrorCode), unread(NullableInt16), after(1, unread(Int16)), array(Int32, 1607, 7), END, // 1610 DescribeConfigsResponse/Results
-    int32(ThrottleTime), array(Int32, 1610, 11), END, // 1615 DescribeConfigsResponse v0
-    unread(Int16), unread(NullableInt16), after(1, END), // 1618 DescribeConfigsResponse/Results/Configs/Synonyms
-    unread(Int16), unread(NullableInt16), after(3, array(Int32, 1618, 5)), END, // 1621 DescribeConfigsResponse/Results/Configs
-    int16(ErrorCode), unread(NullableInt16), after(1, unread(Int16)), array(Int32, 1621, 11), END, // 1625 DescribeConfigsResponse/Results
-    int32(ThrottleTime), array(Int32, 1625, 11), END, // 1630 DescribeConfigsResponse v1
-    unread(Int16), unread(NullableInt16), after(3, array(Int32, 1618, 5)), after(1, unread(NullableInt16)), END, // 1633 DescribeConfigsResponse/Results/Configs
-    int16(ErrorCode), unread(NullableInt16), after(1, unread(Int16)), array(Int32, 1633, 14), END, // 1638 DescribeConfigsResponse/Results
-    int32(ThrottleTime), array(Int32, 1638, 11), END, // 1643 DescribeConfigsResponse v3
-    unread(Compact), unread(NullableCompact), after(1, last_tags(0, 0)), // 1646 DescribeConfigsResponse/Results/Configs/Synonyms
-    unread(Compact), unread(NullableCompact), after(3, array(Compact, 1646, 4)), after(1, unread(NullableCompact)), last_tags(0, 0), // 1649 DescribeConfigsResponse/Results/Configs
-    int16(ErrorCode), unread(NullableCompact), after(1, unread(Compact)), array(Compact, 1649, 9), last_tags(0, 0), // 1654 DescribeConfigsResponse/Results
-    tags(0, 0), int32(ThrottleTime), array(Compact, 1654, 7), last_tags(0, 0), // 1659 DescribeConfigsResponse v4
-    after(1, unread(Int16)), array(Int32, 966, 4), END, // 1663 AlterConfigsRequest/Resources
-    array(Int32, 1663, 7), after(1, END), // 1666 AlterConfigsRequest v0
-    after(1, unread(Compact)), array(Compact, 972, 3), last_tags(0, 0), // 1668 AlterConfigsRequest/Resources
-    tags(0, 0), array(Compact, 1668, 4), after(1, last_tags(0, 0)), // 1671 AlterConfigsRequest v2
-    int16(ErrorCode), unread(NullableInt16), after(1, unread(Int16)), END, // 1674 AlterConfigsResponse/Responses
-    int32(ThrottleTime), array(Int32, 1674, 7), END, // 1678 AlterConfigsResponse v0
-    int16(ErrorCode), unread(NullableCompact), after(1, unread(Compact)), last_tags(0, 0), // 1681 AlterConfigsResponse/Responses
-    tags(0, 0), int32(ThrottleTime), array(Compact, 1681, 6), last_tags(0, 0), // 1685 AlterConfigsResponse v2
-    array(Int32, 719, 6), END, // 1689 AlterReplicaLogDirsRequest v0
-    unread(Compact), array(Compact, 148, 3), last_tags(0, 0), // 1691 AlterReplicaLogDirsRequest/Dirs
-    tags(0, 0), array(Compact, 1691, 3), last_tags(0, 0), // 1694 AlterReplicaLogDirsRequest v2
-    array(NullableInt32, 122, 6), END, // 1697 DescribeLogDirsRequest v0
-    tags(0, 0), array(NullableCompact, 148, 3), last_tags(0, 0), // 1699 DescribeLogDirsRequest v2
-    unread(Int16), fixed_array(Int32, 21), END, // 1702 DescribeLogDirsResponse/Results/Topics
-    int16(ErrorCode), unread(Int16), array(Int32, 1702, 6), END, // 1705 DescribeLogDirsResponse/Results
-    int32(ThrottleTime), array(Int32, 1705, 8), END, // 1709 DescribeLogDirsResponse v0
-    after(21, last_tags(0, 0)), // 1712 DescribeLogDirsResponse/Results/Topics/Partitions
-    unread(Compact), array(Compact, 1712, 22), last_tags(0, 0), // 1713 DescribeLogDirsResponse/Results/Topics
-    int16(ErrorCode), unread(Compact), array(Compact, 1713, 3), last_tags(0, 0), // 1716 DescribeLogDirsResponse/Results
-    tags(0, 0), int32(ThrottleTime), array(Compact, 1716, 5), last_tags(0, 0), // 1720 DescribeLogDirsResponse v2
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 1716, 5), last_tags(0, 0), // 1724 DescribeLogDirsResponse v3
-    int16(ErrorCode), unread(Compact), array(Compact, 1713, 3), after(16, last_tags(0, 0)), // 1729 DescribeLogDirsResponse/Results
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 1729, 21), last_tags(0, 0), // 1733 DescribeLogDirsResponse v4
-    int16(ErrorCode), unread(Compact), array(Compact, 1713, 3), after(17, last_tags(0, 0)), // 1738 DescribeLogDirsResponse/Results
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 1738, 22), last_tags(0, 0), // 1742 DescribeLogDirsResponse v5
-    unread(Int32), END, // 1747 SaslAuthenticateRequest v0
-    tags(0, 0), unread(Compact), last_tags(0, 0), // 1749 SaslAuthenticateRequest v2
-    int16(ErrorCode), unread(NullableInt16), unread(Int32), END, // 1752 SaslAuthenticateResponse v0
-    int16(ErrorCode), unread(NullableInt16), unread(Int32), after(8, END), // 1756 SaslAuthenticateResponse v1
-    tags(0, 0), int16(ErrorCode), unread(NullableCompact), unread(Compact), after(8, last_tags(0, 0)), // 1760 SaslAuthenticateResponse v2
-    fixed_array(Int32, 4), END, // 1765 CreatePartitionsRequest/Topics/Assignments
-    unread(Int16), after(4, array(NullableInt32, 1765, 4)), END, // 1767 CreatePartitionsRequest/Topics
-    array(Int32, 1767, 10), int32(Wait), after(1, END), // 1770 CreatePartitionsRequest v0
-    fixed_array(Compact, 4), last_tags(0, 0), // 1773 CreatePartitionsRequest/Topics/Assignments
-    unread(Compact), after(4, array(NullableCompact, 1773, 2)), last_tags(0, 0), // 1775 CreatePartitionsRequest/Topics
-    tags(0, 0), array(Compact, 1775, 7), int32(Wait), after(1, last_tags(0, 0)), // 1778 CreatePartitionsRequest v2
-    array(Int32, 963, 4), after(8, END), // 1782 CreateDelegationTokenRequest v0
-    tags(0, 0), array(Compact, 870, 3), after(8, last_tags(0, 0)), // 1784 CreateDelegationTokenRequest v2
-    tags(0, 0), unread(NullableCompact), unread(NullableCompact), array(Compact, 870, 3), after(8, last_tags(0, 0)), // 1787 CreateDelegationTokenRequest v3
-    int16(ErrorCode), unread(Int16), unread(Int16), after(24, unread(Int16)), unread(Int32), int32(ThrottleTime), END, // 1792 CreateDelegationTokenResponse v0
-    tags(0, 0), int16(ErrorCode), unread(Compact), unread(Compact), after(24, unread(Compact)), unread(Compact), int32(ThrottleTime), last_tags(0, 0), // 1799 CreateDelegationTokenResponse v2
-    tags(0, 0), int16(ErrorCode), unread(Compact), unread(Compact), unread(Compact), unread(Compact), after(24, unread(Compact)), unread(Compact), int32(ThrottleTime), last_tags(0, 0), // 1807 CreateDelegationTokenResponse v3
-    unread(Int32), after(8, END), // 1817 RenewDelegationTokenRequest v0
-    tags(0, 0), unread(Compact), after(8, last_tags(0, 0)), // 1819 RenewDelegationTokenRequest v2
-    int16(ErrorCode), after(8, int32(ThrottleTime)), END, // 1822 RenewDelegationTokenResponse v0
-    tags(0, 0), int16(ErrorCode), after(8, int32(ThrottleTime)), last_tags(0, 0), // 1825 RenewDelegationTokenResponse v2
-    array(NullableInt32, 963, 4), END, // 1829 DescribeDelegationTokenRequest v0
-    tags(0, 0), array(NullableCompact, 870, 3), last_tags(0, 0), // 1831 DescribeDelegationTokenRequest v2
-    unread(Int16), unread(Int16), after(24, unread(Int16)), unread(Int32), array(Int32, 963, 4), END, // 1834 DescribeDelegationTokenResponse/Tokens
-    int16(ErrorCode), array(Int32, 1834, 38), int32(ThrottleTime), END, // 1840 DescribeDelegationTokenResponse v0
-    unread(Compact), unread(Compact), after(24, unread(Compact)), unread(Compact), array(Compact, 870, 3), last_tags(0, 0), // 1844 DescribeDelegationTokenResponse/Tokens
-    tags(0, 0), int16(ErrorCode), array(Compact, 1844, 30), int32(ThrottleTime), last_tags(0, 0), // 1850 DescribeDelegationTokenResponse v2
-    unread(Compact), unread(Compact), unread(Compact), unread(Compact), after(24, unread(Compact)), unread(Compact), array(Compact, 870, 3), last_tags(0, 0), // 1855 DescribeDelegationTokenResponse/Tokens
-    tags(0, 0), int16(ErrorCode), array(Compact, 1855, 32), int32(ThrottleTime), last_tags(0, 0), // 1863 DescribeDelegationTokenResponse v3
-    array(NullableInt32, 122, 6), int32(Wait), END, // 1868 ElectLeadersRequest v0
-    after(1, array(NullableInt32, 122, 6)), int32(Wait), END, // 1871 ElectLeadersRequest v1
-    tags(0, 0), after(1, array(NullableCompact, 148, 3)), int32(Wait), last_tags(0, 0), // 1874 ElectLeadersRequest v2
-    after(4, int16(ErrorCode)), unread(NullableInt16), END, // 1878 ElectLeadersResponse/ReplicaElectionResults/PartitionResult
-    unread(Int16), array(Int32, 1878, 8), END, // 1881 ElectLeadersResponse/ReplicaElectionResults
-    int32(ThrottleTime), array(Int32, 1881, 6), END, // 1884 ElectLeadersResponse v0
-    int32(ThrottleTime), int16(ErrorCode), array(Int32, 1881, 6), END, // 1887 ElectLeadersResponse v1
-    after(4, int16(ErrorCode)), unread(NullableCompact), last_tags(0, 0), // 1891 ElectLeadersResponse/ReplicaElectionResults/PartitionResult
-    unread(Compact), array(Compact, 1891, 8), last_tags(0, 0), // 1894 ElectLeadersResponse/ReplicaElectionResults
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 1894, 3), last_tags(0, 0), // 1897 ElectLeadersResponse v2
-    unread(Int16), after(1, unread(NullableInt16)), END, // 1902 IncrementalAlterConfigsRequest/Resources/Configs
-    after(1, unread(Int16)), array(Int32, 1902, 5), END, // 1905 IncrementalAlterConfigsRequest/Resources
-    array(Int32, 1905, 7), after(1, END), // 1908 IncrementalAlterConfigsRequest v0
-    unread(Compact), after(1, unread(NullableCompact)), last_tags(0, 0), // 1910 IncrementalAlterConfigsRequest/Resources/Configs
-    after(1, unread(Compact)), array(Compact, 1910, 4), last_tags(0, 0), // 1913 IncrementalAlterConfigsRequest/Resources
-    tags(0, 0), array(Compact, 1913, 4), after(1, last_tags(0, 0)), // 1916 IncrementalAlterConfigsRequest v1
-    after(4, fixed_array(NullableCompact, 4)), last_tags(0, 0), // 1919 AlterPartitionReassignmentsRequest/Topics/Partitions
-    unread(Compact), array(Compact, 1919, 6), last_tags(0, 0), // 1921 AlterPartitionReassignmentsRequest/Topics
-    tags(0, 0), int32(Wait), array(Compact, 1921, 3), last_tags(0, 0), // 1924 AlterPartitionReassignmentsRequest v0
-    tags(0, 0), int32(Wait), after(1, array(Compact, 1921, 3)), last_tags(0, 0), // 1928 AlterPartitionReassignmentsRequest v1
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 1894, 3), last_tags(0, 0), // 1932 AlterPartitionReassignmentsResponse v0
-    tags(0, 0), int32(ThrottleTime), after(1, int16(ErrorCode)), unread(NullableCompact), array(Compact, 1894, 3), last_tags(0, 0), // 1938 AlterPartitionReassignmentsResponse v1
-    tags(0, 0), int32(Wait), array(NullableCompact, 148, 3), last_tags(0, 0), // 1944 ListPartitionReassignmentsRequest v0
-    after(4, fixed_array(Compact, 4)), fixed_array(Compact, 4), fixed_array(Compact, 4), last_tags(0, 0), // 1948 ListPartitionReassignmentsResponse/Topics/Partitions
-    unread(Compact), array(Compact, 1948, 8), last_tags(0, 0), // 1952 ListPartitionReassignmentsResponse/Topics
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 1952, 3), last_tags(0, 0), // 1955 ListPartitionReassignmentsResponse v0
-    int16(ErrorCode), int32(ThrottleTime), array(Int32, 700, 6), END, // 1961 OffsetDeleteResponse v0
-    array(Int32, 1902, 5), after(1, END), // 1965 DescribeClientQuotasRequest v0
-    tags(0, 0), array(Compact, 1910, 4), after(1, last_tags(0, 0)), // 1967 DescribeClientQuotasRequest v1
-    unread(Int16), after(8, END), // 1970 DescribeClientQuotasResponse/Entries/Values
-    array(Int32, 966, 4), array(Int32, 1970, 10), END, // 1972 DescribeClientQuotasResponse/Entries
-    int32(ThrottleTime), int16(ErrorCode), unread(NullableInt16), array(NullableInt32, 1972, 8), END, // 1975 DescribeClientQuotasResponse v0
-    unread(Compact), after(8, last_tags(0, 0)), // 1980 DescribeClientQuotasResponse/Entries/Values
-    array(Compact, 972, 3), array(Compact, 1980, 10), last_tags(0, 0), // 1982 DescribeClientQuotasResponse/Entries
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(NullableCompact, 1982, 3), last_tags(0, 0), // 1985 DescribeClientQuotasResponse v1
-    unread(Int16), after(9, END), // 1991 AlterClientQuotasRequest/Entries/Ops
-    array(Int32, 966, 4), array(Int32, 1991, 11), END, // 1993 AlterClientQuotasRequest/Entries
-    array(Int32, 1993, 8), after(1, END), // 1996 AlterClientQuotasRequest v0
-    unread(Compact), after(9, last_tags(0, 0)), // 1998 AlterClientQuotasRequest/Entries/Ops
-    array(Compact, 972, 3), array(Compact, 1998, 11), last_tags(0, 0), // 2000 AlterClientQuotasRequest/Entries
-    tags(0, 0), array(Compact, 2000, 3), after(1, last_tags(0, 0)), // 2003 AlterClientQuotasRequest v1
-    int16(ErrorCode), unread(NullableInt16), array(Int32, 966, 4), END, // 2006 AlterClientQuotasResponse/Entries
-    int32(ThrottleTime), array(Int32, 2006, 8), END, // 2010 AlterClientQuotasResponse v0
-    int16(ErrorCode), unread(NullableCompact), array(Compact, 972, 3), last_tags(0, 0), // 2013 AlterClientQuotasResponse/Entries
-    tags(0, 0), int32(ThrottleTime), array(Compact, 2013, 5), last_tags(0, 0), // 2017 AlterClientQuotasResponse v1
-    tags(0, 0), array(NullableCompact, 309, 2), last_tags(0, 0), // 2021 DescribeUserScramCredentialsRequest v0
-    after(5, last_tags(0, 0)), // 2024 DescribeUserScramCredentialsResponse/Results/CredentialInfos
-    unread(Compact), int16(ErrorCode), unread(NullableCompact), array(Compact, 2024, 6), last_tags(0, 0), // 2025 DescribeUserScramCredentialsResponse/Results
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 2025, 6), last_tags(0, 0), // 2030 DescribeUserScramCredentialsResponse v0
-    unread(Compact), after(1, last_tags(0, 0)), // 2036 AlterUserScramCredentialsRequest/Deletions
-    unread(Compact), after(5, unread(Compact)), unread(Compact), last_tags(0, 0), // 2038 AlterUserScramCredentialsRequest/Upsertions
-    tags(0, 0), array(Compact, 2036, 3), array(Compact, 2038, 9), last_tags(0, 0), // 2042 AlterUserScramCredentialsRequest v0
-    after(24, last_tags(0, 0)), // 2046 VoteRequest/Topics/Partitions
-    unread(Compact), array(Compact, 2046, 25), last_tags(0, 0), // 2047 VoteRequest/Topics
-    tags(0, 0), unread(NullableCompact), array(Compact, 2047, 3), last_tags(0, 0), // 2050 VoteRequest v0
-    after(56, last_tags(0, 0)), // 2054 VoteRequest/Topics/Partitions
-    unread(Compact), array(Compact, 2054, 57), last_tags(0, 0), // 2055 VoteRequest/Topics
-    tags(0, 0), unread(NullableCompact), after(4, array(Compact, 2055, 3)), last_tags(0, 0), // 2058 VoteRequest v1
-    after(57, last_tags(0, 0)), // 2062 VoteRequest/Topics/Partitions
-    unread(Compact), array(Compact, 2062, 58), last_tags(0, 0), // 2063 VoteRequest/Topics
-    tags(0, 0), unread(NullableCompact), after(4, array(Compact, 2063, 3)), last_tags(0, 0), // 2066 VoteRequest v2
-    after(4, int16(ErrorCode)), after(9, last_tags(0, 0)), // 2070 VoteResponse/Topics/Partitions
-    unread(Compact), array(Compact, 2070, 16), last_tags(0, 0), // 2072 VoteResponse/Topics
-    tags(0, 0), int16(ErrorCode), array(Compact, 2072, 3), last_tags(0, 0), // 2075 VoteResponse v0
-    unread(NullableInt16), array(Int32, 250, 6), END, // 2079 BeginQuorumEpochRequest v0
-    after(28, last_tags(0, 0)), // 2082 BeginQuorumEpochRequest/Topics/Partitions
-    unread(Compact), array(Compact, 2082, 29), last_tags(0, 0), // 2083 BeginQuorumEpochRequest/Topics
-    tags(0, 0), unread(NullableCompact), after(4, array(Compact, 2083, 3)), array(Compact, 1497, 5), last_tags(0, 0), // 2086 BeginQuorumEpochRequest v1
-    int16(ErrorCode), array(Int32, 36, 6), END, // 2091 BeginQuorumEpochResponse v0
-    after(4, int16(ErrorCode)), after(8, last_tags(0, 0)), // 2094 BeginQuorumEpochResponse/Topics/Partitions
-    unread(Compact), array(Compact, 2094, 15), last_tags(0, 0), // 2096 BeginQuorumEpochResponse/Topics
-    tags(0, 0), int16(ErrorCode), array(Compact, 2096, 3), last_tags(0, 0), // 2099 BeginQuorumEpochResponse v1
-    after(12, fixed_array(Int32, 4)), END, // 2103 EndQuorumEpochRequest/Topics/Partitions
-    unread(Int16), array(Int32, 2103, 16), END, // 2105 EndQuorumEpochRequest/Topics
-    unread(NullableInt16), array(Int32, 2105, 6), END, // 2108 EndQuorumEpochRequest v0
-    after(20, last_tags(0, 0)), // 2111 EndQuorumEpochRequest/Topics/Partitions/PreferredCandidates
-    after(12, array(Compact, 2111, 21)), last_tags(0, 0), // 2112 EndQuorumEpochRequest/Topics/Partitions
-    unread(Compact), array(Compact, 2112, 14), last_tags(0, 0), // 2114 EndQuorumEpochRequest/Topics
-    tags(0, 0), unread(NullableCompact), array(Compact, 2114, 3), array(Compact, 1497, 5), last_tags(0, 0), // 2117 EndQuorumEpochRequest v1
-    after(4, last_tags(0, 0)), // 2122 DescribeQuorumRequest/Topics/Partitions
-    unread(Compact), array(Compact, 2122, 5), last_tags(0, 0), // 2123 DescribeQuorumRequest/Topics
-    tags(0, 0), array(Compact, 2123, 3), last_tags(0, 0), // 2126 DescribeQuorumRequest v0
-    after(4, int16(ErrorCode)), after(16, array(Compact, 1304, 13)), array(Compact, 1304, 13), last_tags(0, 0), // 2129 DescribeQuorumResponse/Topics/Partitions
-    unread(Compact), array(Compact, 2129, 25), last_tags(0, 0), // 2133 DescribeQuorumResponse/Topics
-    tags(0, 0), int16(ErrorCode), array(Compact, 2133, 3), last_tags(0, 0), // 2136 DescribeQuorumResponse v0
-    after(4, int16(ErrorCode)), after(16, array(Compact, 2082, 29)), array(Compact, 2082, 29), last_tags(0, 0), // 2140 DescribeQuorumResponse/Topics/Partitions
-    unread(Compact), array(Compact, 2140, 25), last_tags(0, 0), // 2144 DescribeQuorumResponse/Topics
-    tags(0, 0), int16(ErrorCode), array(Compact, 2144, 3), last_tags(0, 0), // 2147 DescribeQuorumResponse v1
-    after(44, last_tags(0, 0)), // 2151 DescribeQuorumResponse/Topics/Partitions/CurrentVoters
-    after(4, int16(ErrorCode)), unread(NullableCompact), after(16, array(Compact, 2151, 45)), array(Compact, 2151, 45), last_tags(0, 0), // 2152 DescribeQuorumResponse/Topics/Partitions
-    unread(Compact), array(Compact, 2152, 26), last_tags(0, 0), // 2157 DescribeQuorumResponse/Topics
-    after(4, array(Compact, 1497, 5)), last_tags(0, 0), // 2160 DescribeQuorumResponse/Nodes
-    tags(0, 0), int16(ErrorCode), unread(NullableCompact), array(Compact, 2157, 3), array(Compact, 2160, 6), last_tags(0, 0), // 2162 DescribeQuorumResponse v2
-    after(8, fixed_array(Compact, 4)), after(4, last_tags(0, 0)), // 2168 AlterPartitionRequest/Topics/Partitions
-    unread(Compact), array(Compact, 2168, 14), last_tags(0, 0), // 2170 AlterPartitionRequest/Topics
-    tags(0, 0), after(12, array(Compact, 2170, 3)), last_tags(0, 0), // 2173 AlterPartitionRequest v0
-    after(8, fixed_array(Compact, 4)), after(5, last_tags(0, 0)), // 2176 AlterPartitionRequest/Topics/Partitions
-    unread(Compact), array(Compact, 2176, 15), last_tags(0, 0), // 2178 AlterPartitionRequest/Topics
-    tags(0, 0), after(12, array(Compact, 2178, 3)), last_tags(0, 0), // 2181 AlterPartitionRequest v1
-    after(16, array(Compact, 2176, 15)), last_tags(0, 0), // 2184 AlterPartitionRequest/Topics
-    tags(0, 0), after(12, array(Compact, 2184, 18)), last_tags(0, 0), // 2186 AlterPartitionRequest v2
-    after(8, array(Compact, 1304, 13)), after(5, last_tags(0, 0)), // 2189 AlterPartitionRequest/Topics/Partitions
-    after(16, array(Compact, 2189, 15)), last_tags(0, 0), // 2191 AlterPartitionRequest/Topics
-    tags(0, 0), after(12, array(Compact, 2191, 18)), last_tags(0, 0), // 2193 AlterPartitionRequest v3
-    after(4, int16(ErrorCode)), after(8, fixed_array(Compact, 4)), after(4, last_tags(0, 0)), // 2196 AlterPartitionResponse/Topics/Partitions
-    unread(Compact), array(Compact, 2196, 20), last_tags(0, 0), // 2199 AlterPartitionResponse/Topics
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2199, 3), last_tags(0, 0), // 2202 AlterPartitionResponse v0
-    after(4, int16(ErrorCode)), after(8, fixed_array(Compact, 4)), after(5, last_tags(0, 0)), // 2207 AlterPartitionResponse/Topics/Partitions
-    unread(Compact), array(Compact, 2207, 21), last_tags(0, 0), // 2210 AlterPartitionResponse/Topics
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2210, 3), last_tags(0, 0), // 2213 AlterPartitionResponse v1
-    after(16, array(Compact, 2207, 21)), last_tags(0, 0), // 2218 AlterPartitionResponse/Topics
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2218, 18), last_tags(0, 0), // 2220 AlterPartitionResponse v2
-    unread(Compact), after(3, last_tags(0, 0)), // 2225 UpdateFeaturesRequest/FeatureUpdates
-    tags(0, 0), int32(Wait), array(Compact, 2225, 5), last_tags(0, 0), // 2227 UpdateFeaturesRequest v0
-    tags(0, 0), int32(Wait), array(Compact, 2225, 5), after(1, last_tags(0, 0)), // 2231 UpdateFeaturesRequest v1
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 1285, 5), last_tags(0, 0), // 2235 UpdateFeaturesResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), last_tags(0, 0), // 2241 UpdateFeaturesResponse v2
-    tags(0, 0), unread(Compact), unread(NullableCompact), unread(Compact), last_tags(0, 0), // 2246 EnvelopeRequest v0
-    tags(0, 0), unread(NullableCompact), int16(ErrorCode), last_tags(0, 0), // 2251 EnvelopeResponse v0
-    after(20, tags(0, 0)), after(8, last_tags(0, 0)), // 2255 FetchSnapshotRequest/Topics/Partitions
-    unread(Compact), array(Compact, 2255, 30), last_tags(0, 0), // 2257 FetchSnapshotRequest/Topics
-    tags(0, 0), after(8, array(Compact, 2257, 3)), last_tags(0, 0), // 2260 FetchSnapshotRequest v0
-    after(4, int16(ErrorCode)), after(12, tags(0, 0)), after(16, unread(Compact)), last_tags(0, 0), // 2263 FetchSnapshotResponse/Topics/Partitions
-    unread(Compact), array(Compact, 2263, 37), last_tags(0, 0), // 2267 FetchSnapshotResponse/Topics
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2267, 3), last_tags(0, 0), // 2270 FetchSnapshotResponse v0
-    tags(0, 0), after(1, last_tags(0, 0)), // 2275 DescribeClusterRequest v0
-    tags(0, 0), after(2, last_tags(0, 0)), // 2277 DescribeClusterRequest v1
-    tags(0, 0), after(3, last_tags(0, 0)), // 2279 DescribeClusterRequest v2
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), unread(Compact), after(4, array(Compact, 83, 11)), after(4, last_tags(0, 0)), // 2281 DescribeClusterResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), after(1, unread(Compact)), after(4, array(Compact, 83, 11)), after(4, last_tags(0, 0)), // 2288 DescribeClusterResponse v1
-    int32(NodeId), bytes(Host, Compact), int32(Port), unread(NullableCompact), after(1, last_tags(0, 0)), // 2295 DescribeClusterResponse/Brokers
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), after(1, unread(Compact)), after(4, array(Compact, 2295, 12)), after(4, last_tags(0, 0)), // 2300 DescribeClusterResponse v2
-    tags(0, 0), array(Compact, 148, 3), last_tags(0, 0), // 2307 DescribeProducersRequest v0
-    after(36, last_tags(0, 0)), // 2310 DescribeProducersResponse/Topics/Partitions/ActiveProducers
-    after(4, int16(ErrorCode)), unread(NullableCompact), array(Compact, 2310, 37), last_tags(0, 0), // 2311 DescribeProducersResponse/Topics/Partitions
-    unread(Compact), array(Compact, 2311, 9), last_tags(0, 0), // 2315 DescribeProducersResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, 2315, 3), last_tags(0, 0), // 2318 DescribeProducersResponse v0
-    unread(Compact), unread(Compact), after(4, last_tags(0, 0)), // 2322 BrokerRegistrationRequest/Listeners
-    tags(0, 0), after(4, unread(Compact)), after(16, array(Compact, 2322, 7)), array(Compact, 636, 6), unread(NullableCompact), last_tags(0, 0), // 2325 BrokerRegistrationRequest v0
-    tags(0, 0), after(4, unread(Compact)), after(16, array(Compact, 2322, 7)), array(Compact, 636, 6), unread(NullableCompact), after(1, last_tags(0, 0)), // 2331 BrokerRegistrationRequest v1
-    tags(0, 0), after(4, unread(Compact)), after(16, array(Compact, 2322, 7)), array(Compact, 636, 6), unread(NullableCompact), after(1, fixed_array(Compact, 16)), last_tags(0, 0), // 2337 BrokerRegistrationRequest v2
-    tags(0, 0), after(4, unread(Compact)), after(16, array(Compact, 2322, 7)), array(Compact, 636, 6), unread(NullableCompact), after(1, fixed_array(Compact, 16)), after(8, last_tags(0, 0)), // 2344 BrokerRegistrationRequest v3
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(8, last_tags(0, 0)), // 2351 BrokerRegistrationResponse v0
-    tags(0, 0), after(22, last_tags(0, 0)), // 2355 BrokerHeartbeatRequest v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(3, last_tags(0, 0)), // 2357 BrokerHeartbeatResponse v0
-    tags(0, 0), after(4, last_tags(0, 0)), // 2361 UnregisterBrokerRequest v0
-    int16(ErrorCode), unread(Compact), unread(Compact), after(22, array(Compact, 148, 3)), last_tags(0, 0), // 2363 DescribeTransactionsResponse/TransactionStates
-    tags(0, 0), int32(ThrottleTime), array(Compact, 2363, 28), last_tags(0, 0), // 2368 DescribeTransactionsResponse v0
-    tags(0, 0), array(Compact, 812, 1), fixed_array(Compact, 8), last_tags(0, 0), // 2372 ListTransactionsRequest v0
-    tags(0, 0), array(Compact, 812, 1), fixed_array(Compact, 8), after(8, last_tags(0, 0)), // 2376 ListTransactionsRequest v1
-    tags(0, 0), array(Compact, 812, 1), fixed_array(Compact, 8), after(8, unread(NullableCompact)), last_tags(0, 0), // 2380 ListTransactionsRequest v2
-    unread(Compact), after(8, unread(Compact)), last_tags(0, 0), // 2385 ListTransactionsResponse/TransactionStates
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 812, 1), array(Compact, 2385, 11), last_tags(0, 0), // 2388 ListTransactionsResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(12, last_tags(0, 0)), // 2394 AllocateProducerIdsResponse v0
-    tags(0, 0), unread(Compact), unread(Compact), after(4, unread(NullableCompact)), unread(NullableCompact), after(4, array(NullableCompact, 812, 1)), unread(NullableCompact), array(NullableCompact, 160, 18), last_tags(0, 0), // 2398 ConsumerGroupHeartbeatRequest v0
-    tags(0, 0), unread(Compact), unread(Compact), after(4, unread(NullableCompact)), unread(NullableCompact), after(4, array(NullableCompact, 812, 1)), unread(NullableCompact), unread(NullableCompact), array(NullableCompact, 160, 18), last_tags(0, 0), // 2407 ConsumerGroupHeartbeatRequest v1
-    array(Compact, 160, 18), last_tags(0, 0), // 2417 ConsumerGroupHeartbeatResponse/Assignment
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), unread(NullableCompact), after(8, nullable_struct(2417)), last_tags(0, 0), // 2419 ConsumerGroupHeartbeatResponse v0
-    after(16, unread(Compact)), fixed_array(Compact, 4), last_tags(0, 0), // 2426 ConsumerGroupDescribeResponse/Groups/Members/Assignment/TopicPartitions
-    unread(Compact), unread(NullableCompact), unread(NullableCompact), after(4, unread(Compact)), unread(Compact), array(Compact, 812, 1), unread(NullableCompact), array(Compact, 2426, 19), tags(0, 0), array(Compact, 2426, 19), tags(0, 0), last_tags(0, 0), // 2429 ConsumerGroupDescribeResponse/Groups/Members
-    int16(ErrorCode), unread(NullableCompact), unread(Compact), unread(Compact), after(8, unread(Compact)), array(Compact, 2429, 16), after(4, last_tags(0, 0)), // 2441 ConsumerGroupDescribeResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, 2441, 20), last_tags(0, 0), // 2448 ConsumerGroupDescribeResponse v0
-    unread(Compact), unread(NullableCompact), unread(NullableCompact), after(4, unread(Compact)), unread(Compact), array(Compact, 812, 1), unread(NullableCompact), array(Compact, 2426, 19), tags(0, 0), array(Compact, 2426, 19), tags(0, 0), after(1, last_tags(0, 0)), // 2452 ConsumerGroupDescribeResponse/Groups/Members
-    int16(ErrorCode), unread(NullableCompact), unread(Compact), unread(Compact), after(8, unread(Compact)), array(Compact, 2452, 17), after(4, last_tags(0, 0)), // 2464 ConsumerGroupDescribeResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, 2464, 20), last_tags(0, 0), // 2471 ConsumerGroupDescribeResponse v1
-    tags(0, 0), after(21, array(Compact, 2322, 7)), array(Compact, 636, 6), last_tags(0, 0), // 2475 ControllerRegistrationRequest v0
-    tags(0, 0), after(16, last_tags(0, 0)), // 2479 GetTelemetrySubscriptionsRequest v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(20, fixed_array(Compact, 1)), after(9, array(Compact, 812, 1)), last_tags(0, 0), // 2481 GetTelemetrySubscriptionsResponse v0
-    tags(0, 0), after(22, unread(Compact)), last_tags(0, 0), // 2487 PushTelemetryRequest v0
-    after(16, array(Compact, 2122, 5)), last_tags(0, 0), // 2490 AssignReplicasToDirsRequest/Directories/Topics
-    after(16, array(Compact, 2490, 18)), last_tags(0, 0), // 2492 AssignReplicasToDirsRequest/Directories
-    tags(0, 0), after(12, array(Compact, 2492, 18)), last_tags(0, 0), // 2494 AssignReplicasToDirsRequest v0
-    after(16, array(Compact, 531, 18)), last_tags(0, 0), // 2497 AssignReplicasToDirsResponse/Directories
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2497, 18), last_tags(0, 0), // 2499 AssignReplicasToDirsResponse v0
-    tags(0, 0), fixed_array(Compact, 1), last_tags(0, 0), // 2504 ListConfigResourcesRequest v1
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 309, 2), last_tags(0, 0), // 2507 ListConfigResourcesResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2036, 3), last_tags(0, 0), // 2512 ListConfigResourcesResponse v1
-    tags(0, 0), array(Compact, 309, 2), after(4, nullable_struct(636)), last_tags(0, 0), // 2517 DescribeTopicPartitionsRequest v0
-    int16(ErrorCode), after(12, fixed_array(Compact, 4)), fixed_array(Compact, 4), fixed_array(NullableCompact, 4), fixed_array(NullableCompact, 4), fixed_array(Compact, 4), last_tags(0, 0), // 2521 DescribeTopicPartitionsResponse/Topics/Partitions
-    int16(ErrorCode), unread(NullableCompact), after(17, array(Compact, 2521, 20)), after(4, last_tags(0, 0)), // 2528 DescribeTopicPartitionsResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, 2528, 26), nullable_struct(636), last_tags(0, 0), // 2532 DescribeTopicPartitionsResponse v0
-    tags(0, 0), unread(Compact), unread(Compact), after(4, unread(NullableCompact)), array(NullableCompact, 812, 1), last_tags(0, 0), // 2537 ShareGroupHeartbeatRequest v0
-    unread(Compact), unread(NullableCompact), after(4, unread(Compact)), unread(Compact), array(Compact, 812, 1), array(Compact, 2426, 19), tags(0, 0), last_tags(0, 0), // 2543 ShareGroupDescribeResponse/Groups/Members
-    int16(ErrorCode), unread(NullableCompact), unread(Compact), unread(Compact), after(8, unread(Compact)), array(Compact, 2543, 12), after(4, last_tags(0, 0)), // 2551 ShareGroupDescribeResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, 2551, 20), last_tags(0, 0), // 2558 ShareGroupDescribeResponse v0
-    after(16, fixed_array(Compact, 1)), last_tags(0, 0), // 2562 ShareFetchRequest/Topics/Partitions/AcknowledgementBatches
-    after(8, array(Compact, 2562, 18)), last_tags(0, 0), // 2564 ShareFetchRequest/Topics/Partitions
-    after(16, array(Compact, 2564, 10)), last_tags(0, 0), // 2566 ShareFetchRequest/Topics
-    tags(0, 0), unread(NullableCompact), unread(NullableCompact), after(4, int32(Wait)), after(8, array(Compact, 2566, 18)), array(Compact, 160, 18), last_tags(0, 0), // 2568 ShareFetchRequest v0
-    after(4, array(Compact, 2562, 18)), last_tags(0, 0), // 2575 ShareFetchRequest/Topics/Partitions
-    after(16, array(Compact, 2575, 6)), last_tags(0, 0), // 2577 ShareFetchRequest/Topics
-    tags(0, 0), unread(NullableCompact), unread(NullableCompact), after(4, int32(Wait)), after(16, array(Compact, 2577, 18)), array(Compact, 160, 18), last_tags(0, 0), // 2579 ShareFetchRequest v1
-    tags(0, 0), unread(NullableCompact), unread(NullableCompact), after(4, int32(Wait)), after(18, array(Compact, 2577, 18)), array(Compact, 160, 18), last_tags(0, 0), // 2586 ShareFetchRequest v2
-    after(18, last_tags(0, 0)), // 2593 ShareFetchResponse/Responses/Partitions/AcquiredRecords
-    after(4, int16(ErrorCode)), unread(NullableCompact), int16(ErrorCode), unread(NullableCompact), after(8, tags(0, 0)), unread(NullableCompact), array(Compact, 2593, 19), last_tags(0, 0), // 2594 ShareFetchResponse/Responses/Partitions
-    after(16, array(Compact, 2594, 22)), last_tags(0, 0), // 2602 ShareFetchResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 2602, 18), array(Compact, 83, 11), last_tags(0, 0), // 2604 ShareFetchResponse v0
-    after(4, int16(ErrorCode)), unread(NullableCompact), int16(ErrorCode), unread(NullableCompact), after(8, tags(0, 0)), unread(Compact), array(Compact, 2593, 19), last_tags(0, 0), // 2611 ShareFetchResponse/Responses/Partitions
-    after(16, array(Compact, 2611, 22)), last_tags(0, 0), // 2619 ShareFetchResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), after(4, array(Compact, 2619, 18)), array(Compact, 83, 11), last_tags(0, 0), // 2621 ShareFetchResponse v1
-    tags(0, 0), unread(NullableCompact), unread(NullableCompact), after(4, array(Compact, 2577, 18)), last_tags(0, 0), // 2628 ShareAcknowledgeRequest v0
-    tags(0, 0), unread(NullableCompact), unread(NullableCompact), after(5, array(Compact, 2577, 18)), last_tags(0, 0), // 2633 ShareAcknowledgeRequest v2
-    after(4, int16(ErrorCode)), unread(NullableCompact), after(8, tags(0, 0)), last_tags(0, 0), // 2638 ShareAcknowledgeResponse/Responses/Partitions
-    after(16, array(Compact, 2638, 17)), last_tags(0, 0), // 2642 ShareAcknowledgeResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 2642, 18), array(Compact, 83, 11), last_tags(0, 0), // 2644 ShareAcknowledgeResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), after(4, array(Compact, 2642, 18)), array(Compact, 83, 11), last_tags(0, 0), // 2651 ShareAcknowledgeResponse v2
-    tags(0, 0), unread(NullableCompact), int32(Wait), after(20, array(Compact, 1497, 5)), last_tags(0, 0), // 2658 AddRaftVoterRequest v0
-    tags(0, 0), unread(NullableCompact), int32(Wait), after(20, array(Compact, 1497, 5)), after(1, last_tags(0, 0)), // 2663 AddRaftVoterRequest v1
-    tags(0, 0), unread(NullableCompact), after(20, last_tags(0, 0)), // 2668 RemoveRaftVoterRequest v0
-    tags(0, 0), unread(NullableCompact), after(24, array(Compact, 1497, 5)), after(4, tags(0, 0)), last_tags(0, 0), // 2671 UpdateRaftVoterRequest v0
-    after(16, array(Compact, 223, 17)), last_tags(0, 0), // 2676 InitializeShareGroupStateRequest/Topics
-    tags(0, 0), unread(Compact), array(Compact, 2676, 18), last_tags(0, 0), // 2678 InitializeShareGroupStateRequest v0
-    after(16, array(Compact, 1891, 8)), last_tags(0, 0), // 2682 InitializeShareGroupStateResponse/Results
-    tags(0, 0), array(Compact, 2682, 18), last_tags(0, 0), // 2684 InitializeShareGroupStateResponse v0
-    after(8, last_tags(0, 0)), // 2687 ReadShareGroupStateRequest/Topics/Partitions
-    after(16, array(Compact, 2687, 9)), last_tags(0, 0), // 2688 ReadShareGroupStateRequest/Topics
-    tags(0, 0), unread(Compact), array(Compact, 2688, 18), last_tags(0, 0), // 2690 ReadShareGroupStateRequest v0
-    after(19, last_tags(0, 0)), // 2694 ReadShareGroupStateResponse/Results/Partitions/StateBatches
-    after(4, int16(ErrorCode)), unread(NullableCompact), after(12, array(Compact, 2694, 20)), last_tags(0, 0), // 2695 ReadShareGroupStateResponse/Results/Partitions
-    after(16, array(Compact, 2695, 21)), last_tags(0, 0), // 2699 ReadShareGroupStateResponse/Results
-    tags(0, 0), array(Compact, 2699, 18), last_tags(0, 0), // 2701 ReadShareGroupStateResponse v0
-    after(20, array(Compact, 2694, 20)), last_tags(0, 0), // 2704 WriteShareGroupStateRequest/Topics/Partitions
-    after(16, array(Compact, 2704, 22)), last_tags(0, 0), // 2706 WriteShareGroupStateRequest/Topics
-    tags(0, 0), unread(Compact), array(Compact, 2706, 18), last_tags(0, 0), // 2708 WriteShareGroupStateRequest v0
-    after(24, array(Compact, 2694, 20)), last_tags(0, 0), // 2712 WriteShareGroupStateRequest/Topics/Partitions
-    after(16, array(Compact, 2712, 26)), last_tags(0, 0), // 2714 WriteShareGroupStateRequest/Topics
-    tags(0, 0), unread(Compact), array(Compact, 2714, 18), last_tags(0, 0), // 2716 WriteShareGroupStateRequest v1
-    tags(0, 0), unread(Compact), array(Compact, 2490, 18), last_tags(0, 0), // 2720 DeleteShareGroupStateRequest v0
-    after(4, int16(ErrorCode)), unread(NullableCompact), after(16, last_tags(0, 0)), // 2724 ReadShareGroupStateSummaryResponse/Results/Partitions
-    after(16, array(Compact, 2724, 24)), last_tags(0, 0), // 2727 ReadShareGroupStateSummaryResponse/Results
-    tags(0, 0), array(Compact, 2727, 18), last_tags(0, 0), // 2729 ReadShareGroupStateSummaryResponse v0
-    after(4, int16(ErrorCode)), unread(NullableCompact), after(20, last_tags(0, 0)), // 2732 ReadShareGroupStateSummaryResponse/Results/Partitions
-    after(16, array(Compact, 2732, 28)), last_tags(0, 0), // 2735 ReadShareGroupStateSummaryResponse/Results
-    tags(0, 0), array(Compact, 2735, 18), last_tags(0, 0), // 2737 ReadShareGroupStateSummaryResponse v1
-    unread(Compact), after(6, array(Compact, 870, 3)), last_tags(0, 0), // 2740 StreamsGroupHeartbeatRequest/Topology/Subtopologies/StateChangelogTopics
-    fixed_array(Compact, 2), fixed_array(Compact, 2), fixed_array(Compact, 2), last_tags(0, 0), // 2743 StreamsGroupHeartbeatRequest/Topology/Subtopologies/CopartitionGroups
-    unread(Compact), array(Compact, 812, 1), array(Compact, 812, 1), array(Compact, 2740, 9), array(Compact, 812, 1), array(Compact, 2740, 9), array(Compact, 2743, 4), last_tags(0, 0), // 2747 StreamsGroupHeartbeatRequest/Topology/Subtopologies
-    after(4, array(Compact, 2747, 8)), last_tags(0, 0), // 2755 StreamsGroupHeartbeatRequest/Topology
-    unread(Compact), after(2, last_tags(0, 0)), // 2757 StreamsGroupHeartbeatRequest/UserEndpoint
-    unread(Compact), after(12, last_tags(0, 0)), // 2759 StreamsGroupHeartbeatRequest/TaskOffsets
-    tags(0, 0), unread(Compact), unread(Compact), after(8, unread(NullableCompact)), unread(NullableCompact), after(4, nullable_struct(2755)), array(NullableCompact, 148, 3), array(NullableCompact, 148, 3), array(NullableCompact, 148, 3), unread(NullableCompact), nullable_struct(2757), array(NullableCompact, 870, 3), array(NullableCompact, 2759, 14), array(NullableCompact, 2759, 14), after(1, last_tags(0, 0)), // 2761 StreamsGroupHeartbeatRequest v0
-    after(1, unread(Compact)), last_tags(0, 0), // 2776 StreamsGroupHeartbeatResponse/Status
-    unread(Compact), after(2, tags(0, 0)), array(Compact, 148, 3), array(Compact, 148, 3), last_tags(0, 0), // 2778 StreamsGroupHeartbeatResponse/PartitionsByUserEndpoint
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), unread(Compact), after(16, array(NullableCompact, 2776, 3)), array(NullableCompact, 148, 3), array(NullableCompact, 148, 3), array(NullableCompact, 148, 3), after(4, array(NullableCompact, 2778, 7)), last_tags(0, 0), // 2783 StreamsGroupHeartbeatResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), unread(Compact), after(20, array(NullableCompact, 2776, 3)), array(NullableCompact, 148, 3), array(NullableCompact, 148, 3), array(NullableCompact, 148, 3), after(5, array(NullableCompact, 2778, 7)), last_tags(0, 0), // 2794 StreamsGroupHeartbeatResponse v1
-    tags(0, 0), array(Compact, 812, 1), after(2, last_tags(0, 0)), // 2805 StreamsGroupDescribeRequest v1
-    unread(Compact), array(Compact, 812, 1), array(Compact, 812, 1), array(Compact, 2740, 9), array(Compact, 2740, 9), last_tags(0, 0), // 2808 StreamsGroupDescribeResponse/Groups/Topology/Subtopologies
-    after(4, array(NullableCompact, 2808, 6)), last_tags(0, 0), // 2814 StreamsGroupDescribeResponse/Groups/Topology
-    unread(Compact), after(4, unread(NullableCompact)), unread(NullableCompact), unread(Compact), unread(Compact), after(4, unread(Compact)), nullable_struct(2757), array(Compact, 870, 3), array(Compact, 2759, 14), array(Compact, 2759, 14), array(Compact, 148, 3), array(Compact, 148, 3), array(Compact, 148, 3), tags(0, 0), array(Compact, 148, 3), array(Compact, 148, 3), array(Compact, 148, 3), tags(0, 0), after(1, last_tags(0, 0)), // 2816 StreamsGroupDescribeResponse/Groups/Members
-    int16(ErrorCode), unread(NullableCompact), unread(Compact), unread(Compact), after(8, nullable_struct(2814)), array(Compact, 2816, 28), after(4, last_tags(0, 0)), // 2835 StreamsGroupDescribeResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, 2835, 20), last_tags(0, 0), // 2842 StreamsGroupDescribeResponse v0
-    unread(Compact), after(1, array(Compact, 812, 1)), unread(NullableCompact), array(Compact, 812, 1), array(Compact, 812, 1), last_tags(0, 0), // 2846 StreamsGroupDescribeResponse/Groups/TopologyDescription/Subtopologies/Nodes
-    unread(Compact), array(Compact, 2846, 7), last_tags(0, 0), // 2852 StreamsGroupDescribeResponse/Groups/TopologyDescription/Subtopologies
-    unread(Compact), after(1, array(Compact, 812, 1)), unread(NullableCompact), array(Compact, 812, 1), array(Compact, 812, 1), tags(0, 0), unread(Compact), after(1, array(Compact, 812, 1)), unread(NullableCompact), array(Compact, 812, 1), array(Compact, 812, 1), tags(0, 0), last_tags(0, 0), // 2855 StreamsGroupDescribeResponse/Groups/TopologyDescription/GlobalStores
-    array(Compact, 2852, 3), array(Compact, 2855, 15), last_tags(0, 0), // 2868 StreamsGroupDescribeResponse/Groups/TopologyDescription
-    int16(ErrorCode), unread(NullableCompact), unread(Compact), unread(Compact), after(8, nullable_struct(2814)), array(Compact, 2816, 28), after(4, nullable_struct(2868)), after(1, unread(NullableCompact)), last_tags(0, 0), // 2871 StreamsGroupDescribeResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, 2871, 23), last_tags(0, 0), // 2880 StreamsGroupDescribeResponse v1
-    tags(0, 0), array(Compact, 733, 3), last_tags(0, 0), // 2884 DescribeShareGroupOffsetsRequest v0
-    after(16, int16(ErrorCode)), unread(NullableCompact), last_tags(0, 0), // 2887 DescribeShareGroupOffsetsResponse/Groups/Topics/Partitions
-    unread(Compact), after(16, array(Compact, 2887, 20)), last_tags(0, 0), // 2890 DescribeShareGroupOffsetsResponse/Groups/Topics
-    unread(Compact), array(Compact, 2890, 19), int16(ErrorCode), unread(NullableCompact), last_tags(0, 0), // 2893 DescribeShareGroupOffsetsResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, 2893, 6), last_tags(0, 0), // 2898 DescribeShareGroupOffsetsResponse v0
-    after(24, int16(ErrorCode)), unread(NullableCompact), last_tags(0, 0), // 2902 DescribeShareGroupOffsetsResponse/Groups/Topics/Partitions
-    unread(Compact), after(16, array(Compact, 2902, 28)), last_tags(0, 0), // 2905 DescribeShareGroupOffsetsResponse/Groups/Topics
-    unread(Compact), array(Compact, 2905, 19), int16(ErrorCode), unread(NullableCompact), last_tags(0, 0), // 2908 DescribeShareGroupOffsetsResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, 2908, 6), last_tags(0, 0), // 2913 DescribeShareGroupOffsetsResponse v1
-    tags(0, 0), unread(Compact), array(Compact, 1305, 3), last_tags(0, 0), // 2917 AlterShareGroupOffsetsRequest v0
-    unread(Compact), after(16, array(Compact, 1891, 8)), last_tags(0, 0), // 2921 AlterShareGroupOffsetsResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 2921, 19), last_tags(0, 0), // 2924 AlterShareGroupOffsetsResponse v0
-    tags(0, 0), unread(Compact), array(Compact, 309, 2), last_tags(0, 0), // 2930 DeleteShareGroupOffsetsRequest v0
-    unread(Compact), after(16, int16(ErrorCode)), unread(NullableCompact), last_tags(0, 0), // 2934 DeleteShareGroupOffsetsResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 2934, 21), last_tags(0, 0), // 2938 DeleteShareGroupOffsetsResponse v0
-    tags(0, 0), unread(Compact), unread(Compact), after(4, array(Compact, 2852, 3)), array(Compact, 2855, 15), tags(0, 0), last_tags(0, 0), // 2944 StreamsGroupTopologyDescriptionUpdateRequest v0
+static OPS: [Op; 3223] = [
+    row(0), after(4, unread(NullableInt32)), END, // 0 ProduceRequest/TopicData/PartitionData
+    bytes(TopicName, Int16), array(Int32, 0, 8), END, // 3 ProduceRequest/TopicData
+    int16(Acks), int32(Wait), array(Int32, 3, 6), END, // 6 ProduceRequest v0
+    unread(NullableInt16), int16(Acks), int32(Wait), array(Int32, 3, 6), END, // 10 ProduceRequest v3
+    row(1), after(4, unread(NullableCompact)), last_tags(0, 0), // 15 ProduceRequest/TopicData/PartitionData
+    bytes(TopicName, Compact), array(Compact, 15, 6), last_tags(0, 0), // 18 ProduceRequest/TopicData
+    tags(0, 0), unread(NullableCompact), int16(Acks), int32(Wait), array(Compact, 18, 3), last_tags(0, 0), // 21 ProduceRequest v9
+    uuid(TopicId), array(Compact, 15, 6), last_tags(0, 0), // 27 ProduceRequest/TopicData
+    tags(0, 0), unread(NullableCompact), int16(Acks), int32(Wait), array(Compact, 27, 18), last_tags(0, 0), // 30 ProduceRequest v13
+    row(2), after(4, int16(ErrorCode)), after(8, END), // 36 ProduceResponse/Responses/PartitionResponses
+    unread(Int16), array(Int32, 36, 14), END, // 39 ProduceResponse/Responses
+    array(Int32, 39, 6), END, // 42 ProduceResponse v0
+    array(Int32, 39, 6), int32(ThrottleTime), END, // 44 ProduceResponse v1
+    row(3), after(4, int16(ErrorCode)), after(16, END), // 47 ProduceResponse/Responses/PartitionResponses
+    unread(Int16), array(Int32, 47, 22), END, // 50 ProduceResponse/Responses
+    array(Int32, 50, 6), int32(ThrottleTime), END, // 53 ProduceResponse v2
+    row(4), after(4, int16(ErrorCode)), after(24, END), // 56 ProduceResponse/Responses/PartitionResponses
+    unread(Int16), array(Int32, 56, 30), END, // 59 ProduceResponse/Responses
+    array(Int32, 59, 6), int32(ThrottleTime), END, // 62 ProduceResponse v5
+    row(5), after(4, unread(NullableInt16)), END, // 65 ProduceResponse/Responses/PartitionResponses/RecordErrors
+    row(6), after(4, int16(ErrorCode)), after(24, array(Int32, 65, 6)), unread(NullableInt16), END, // 68 ProduceResponse/Responses/PartitionResponses
+    unread(Int16), array(Int32, 68, 36), END, // 73 ProduceResponse/Responses
+    array(Int32, 73, 6), int32(ThrottleTime), END, // 76 ProduceResponse v8
+    row(7), after(4, int16(ErrorCode)), after(24, array(Compact, 15, 6)), unread(NullableCompact), last_tags(0, 0), // 79 ProduceResponse/Responses/PartitionResponses
+    unread(Compact), array(Compact, 79, 33), last_tags(0, 0), // 84 ProduceResponse/Responses
+    tags(0, 0), array(Compact, 84, 3), int32(ThrottleTime), last_tags(0, 0), // 87 ProduceResponse v9
+    int32(NodeId), bytes(Host, Compact), int32(Port), unread(NullableCompact), last_tags(0, 0), // 91 ProduceResponse/NodeEndpoints
+    array(Compact, 91, 11), END, // 96 ProduceResponse, tag 0
+    tags(0, 0), array(Compact, 84, 3), int32(ThrottleTime), last_tags(0, 1), // 98 ProduceResponse v10
+    after(16, array(Compact, 79, 33)), last_tags(0, 0), // 102 ProduceResponse/Responses
+    tags(0, 0), array(Compact, 102, 18), int32(ThrottleTime), last_tags(0, 1), // 104 ProduceResponse v13
+    row(8), unread(Int16), fixed_array(Int32, 16), END, // 108 FetchRequest/Topics
+    int32(ReplicaId), int32(Wait), after(4, array(Int32, 108, 6)), END, // 112 FetchRequest v0
+    int32(ReplicaId), int32(Wait), after(8, array(Int32, 108, 6)), END, // 116 FetchRequest v3
+    int32(ReplicaId), int32(Wait), after(9, array(Int32, 108, 6)), END, // 120 FetchRequest v4
+    row(9), unread(Int16), fixed_array(Int32, 24), END, // 124 FetchRequest/Topics
+    int32(ReplicaId), int32(Wait), after(9, array(Int32, 124, 6)), END, // 128 FetchRequest v5
+    row(10), unread(Int16), fixed_array(Int32, 4), END, // 132 FetchRequest/ForgottenTopicsData
+    int32(ReplicaId), int32(Wait), after(17, array(Int32, 124, 6)), array(Int32, 132, 6), END, // 136 FetchRequest v7
+    row(11), unread(Int16), fixed_array(Int32, 28), END, // 141 FetchRequest/Topics
+    int32(ReplicaId), int32(Wait), after(17, array(Int32, 141, 6)), array(Int32, 132, 6), END, // 145 FetchRequest v9
+    int32(ReplicaId), int32(Wait), after(17, array(Int32, 141, 6)), array(Int32, 132, 6), unread(Int16), END, // 150 FetchRequest v11
+    row(12), after(32, last_tags(0, 0)), // 156 FetchRequest/Topics/Partitions
+    row(13), unread(Compact), array(Compact, 156, 33), last_tags(0, 0), // 158 FetchRequest/Topics
+    row(14), unread(Compact), fixed_array(Compact, 4), last_tags(0, 0), // 162 FetchRequest/ForgottenTopicsData
+    tags(0, 0), int32(ReplicaId), int32(Wait), after(17, array(Compact, 158, 3)), array(Compact, 162, 3), unread(Compact), last_tags(0, 0), // 166 FetchRequest v12
+    row(15), after(16, array(Compact, 156, 33)), last_tags(0, 0), // 173 FetchRequest/Topics
+    row(16), after(16, fixed_array(Compact, 4)), last_tags(0, 0), // 176 FetchRequest/ForgottenTopicsData
+    tags(0, 0), int32(ReplicaId), int32(Wait), after(17, array(Compact, 173, 18)), array(Compact, 176, 18), unread(Compact), last_tags(0, 0), // 179 FetchRequest v13
+    int32(ReplicaId), after(8, last_tags(0, 0)), // 186 FetchRequest, tag 1
+    tags(0, 0), int32(Wait), after(17, array(Compact, 173, 18)), array(Compact, 176, 18), unread(Compact), last_tags(1, 1), // 188 FetchRequest v15
+    row(17), after(4, int16(ErrorCode)), after(8, unread(NullableInt32)), END, // 194 FetchResponse/Responses/Partitions
+    unread(Int16), array(Int32, 194, 18), END, // 198 FetchResponse/Responses
+    array(Int32, 198, 6), END, // 201 FetchResponse v0
+    int32(ThrottleTime), array(Int32, 198, 6), END, // 203 FetchResponse v1
+    row(18), after(4, int16(ErrorCode)), after(16, fixed_array(NullableInt32, 16)), unread(NullableInt32), END, // 206 FetchResponse/Responses/Partitions
+    unread(Int16), array(Int32, 206, 30), END, // 211 FetchResponse/Responses
+    int32(ThrottleTime), array(Int32, 211, 6), END, // 214 FetchResponse v4
+    row(19), after(4, int16(ErrorCode)), after(24, fixed_array(NullableInt32, 16)), unread(NullableInt32), END, // 217 FetchResponse/Responses/Partitions
+    unread(Int16), array(Int32, 217, 38), END, // 222 FetchResponse/Responses
+    int32(ThrottleTime), array(Int32, 222, 6), END, // 225 FetchResponse v5
+    int32(ThrottleTime), int16(ErrorCode), after(4, array(Int32, 222, 6)), END, // 228 FetchResponse v7
+    row(20), after(4, int16(ErrorCode)), after(24, fixed_array(NullableInt32, 16)), after(4, unread(NullableInt32)), END, // 232 FetchResponse/Responses/Partitions
+    unread(Int16), array(Int32, 232, 42), END, // 237 FetchResponse/Responses
+    int32(ThrottleTime), int16(ErrorCode), after(4, array(Int32, 237, 6)), END, // 240 FetchResponse v11
+    row(21), after(16, last_tags(0, 0)), // 244 FetchResponse/Responses/Partitions/AbortedTransactions
+    row(22), after(4, int16(ErrorCode)), after(24, array(NullableCompact, 244, 17)), after(4, unread(NullableCompact)), last_tags(0, 0), // 246 FetchResponse/Responses/Partitions
+    unread(Compact), array(Compact, 246, 37), last_tags(0, 0), // 251 FetchResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(4, array(Compact, 251, 3)), last_tags(0, 0), // 254 FetchResponse v12
+    after(16, array(Compact, 246, 37)), last_tags(0, 0), // 259 FetchResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(4, array(Compact, 259, 18)), last_tags(0, 0), // 261 FetchResponse v13
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(4, array(Compact, 259, 18)), last_tags(0, 1), // 266 FetchResponse v16
+    after(4, array(Int32, 108, 6)), END, // 271 ListOffsetsRequest v0
+    row(23), unread(Int16), fixed_array(Int32, 12), END, // 273 ListOffsetsRequest/Topics
+    after(4, array(Int32, 273, 6)), END, // 277 ListOffsetsRequest v1
+    after(5, array(Int32, 273, 6)), END, // 279 ListOffsetsRequest v2
+    after(5, array(Int32, 108, 6)), END, // 281 ListOffsetsRequest v4
+    row(24), unread(Compact), array(Compact, 244, 17), last_tags(0, 0), // 283 ListOffsetsRequest/Topics
+    tags(0, 0), after(5, array(Compact, 283, 3)), last_tags(0, 0), // 287 ListOffsetsRequest v6
+    tags(0, 0), after(5, array(Compact, 283, 3)), int32(Wait), last_tags(0, 0), // 290 ListOffsetsRequest v10
+    row(25), after(4, int16(ErrorCode)), fixed_array(Int32, 8), END, // 294 ListOffsetsResponse/Topics/Partitions
+    unread(Int16), array(Int32, 294, 10), END, // 298 ListOffsetsResponse/Topics
+    array(Int32, 298, 6), END, // 301 ListOffsetsResponse v0
+    array(Int32, 50, 6), END, // 303 ListOffsetsResponse v1
+    int32(ThrottleTime), array(Int32, 50, 6), END, // 305 ListOffsetsResponse v2
+    row(26), after(4, int16(ErrorCode)), after(20, END), // 308 ListOffsetsResponse/Topics/Partitions
+    unread(Int16), array(Int32, 308, 26), END, // 311 ListOffsetsResponse/Topics
+    int32(ThrottleTime), array(Int32, 311, 6), END, // 314 ListOffsetsResponse v4
+    row(27), after(4, int16(ErrorCode)), after(20, last_tags(0, 0)), // 317 ListOffsetsResponse/Topics/Partitions
+    unread(Compact), array(Compact, 317, 27), last_tags(0, 0), // 320 ListOffsetsResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, 320, 3), last_tags(0, 0), // 323 ListOffsetsResponse v6
+    row(28), unread(Int16), END, // 327 MetadataRequest/Topics
+    array(Int32, 327, 2), END, // 330 MetadataRequest v0
+    array(NullableInt32, 327, 2), END, // 332 MetadataRequest v1
+    array(NullableInt32, 327, 2), after(1, END), // 334 MetadataRequest v4
+    array(NullableInt32, 327, 2), after(3, END), // 336 MetadataRequest v8
+    row(29), unread(Compact), last_tags(0, 0), // 338 MetadataRequest/Topics
+    tags(0, 0), array(NullableCompact, 338, 2), after(3, last_tags(0, 0)), // 341 MetadataRequest v9
+    row(30), after(16, unread(NullableCompact)), last_tags(0, 0), // 344 MetadataRequest/Topics
+    tags(0, 0), array(NullableCompact, 344, 18), after(3, last_tags(0, 0)), // 347 MetadataRequest v10
+    tags(0, 0), array(NullableCompact, 344, 18), after(2, last_tags(0, 0)), // 350 MetadataRequest v11
+    int32(NodeId), bytes(Host, Int16), int32(Port), END, // 353 MetadataResponse/Brokers
+    row(31), int16(ErrorCode), after(8, fixed_array(Int32, 4)), fixed_array(Int32, 4), END, // 357 MetadataResponse/Topics/Partitions
+    int16(ErrorCode), unread(Int16), array(Int32, 357, 18), END, // 362 MetadataResponse/Topics
+    array(Int32, 353, 10), array(Int32, 362, 8), END, // 366 MetadataResponse v0
+    int32(NodeId), bytes(Host, Int16), int32(Port), unread(NullableInt16), END, // 369 MetadataResponse/Brokers
+    int16(ErrorCode), unread(Int16), after(1, array(Int32, 357, 18)), END, // 374 MetadataResponse/Topics
+    array(Int32, 369, 12), after(4, array(Int32, 374, 9)), END, // 378 MetadataResponse v1
+    array(Int32, 369, 12), unread(NullableInt16), after(4, array(Int32, 374, 9)), END, // 381 MetadataResponse v2
+    int32(ThrottleTime), array(Int32, 369, 12), unread(NullableInt16), after(4, array(Int32, 374, 9)), END, // 385 MetadataResponse v3
+    row(32), int16(ErrorCode), after(8, fixed_array(Int32, 4)), fixed_array(Int32, 4), fixed_array(Int32, 4), END, // 390 MetadataResponse/Topics/Partitions
+    int16(ErrorCode), unread(Int16), after(1, array(Int32, 390, 22)), END, // 396 MetadataResponse/Topics
+    int32(ThrottleTime), array(Int32, 369, 12), unread(NullableInt16), after(4, array(Int32, 396, 9)), END, // 400 MetadataResponse v5
+    row(33), int16(ErrorCode), after(12, fixed_array(Int32, 4)), fixed_array(Int32, 4), fixed_array(Int32, 4), END, // 405 MetadataResponse/Topics/Partitions
+    int16(ErrorCode), unread(Int16), after(1, array(Int32, 405, 26)), END, // 411 MetadataResponse/Topics
+    int32(ThrottleTime), array(Int32, 369, 12), unread(NullableInt16), after(4, array(Int32, 411, 9)), END, // 415 MetadataResponse v7
+    int16(ErrorCode), unread(Int16), after(1, array(Int32, 405, 26)), after(4, END), // 420 MetadataResponse/Topics
+    int32(ThrottleTime), array(Int32, 369, 12), unread(NullableInt16), after(4, array(Int32, 420, 13)), after(4, END), // 424 MetadataResponse v8
+    row(34), int16(ErrorCode), after(12, fixed_array(Compact, 4)), fixed_array(Compact, 4), fixed_array(Compact, 4), last_tags(0, 0), // 429 MetadataResponse/Topics/Partitions
+    int16(ErrorCode), unread(Compact), after(1, array(Compact, 429, 18)), after(4, last_tags(0, 0)), // 435 MetadataResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, 91, 11), unread(NullableCompact), after(4, array(Compact, 435, 10)), after(4, last_tags(0, 0)), // 439 MetadataResponse v9
+    int16(ErrorCode), unread(Compact), after(17, array(Compact, 429, 18)), after(4, last_tags(0, 0)), // 445 MetadataResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, 91, 11), unread(NullableCompact), after(4, array(Compact, 445, 26)), after(4, last_tags(0, 0)), // 449 MetadataResponse v10
+    tags(0, 0), int32(ThrottleTime), array(Compact, 91, 11), unread(NullableCompact), after(4, array(Compact, 445, 26)), last_tags(0, 0), // 455 MetadataResponse v11
+    int16(ErrorCode), unread(NullableCompact), after(17, array(Compact, 429, 18)), after(4, last_tags(0, 0)), // 461 MetadataResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, 91, 11), unread(NullableCompact), after(4, array(Compact, 461, 26)), last_tags(0, 0), // 465 MetadataResponse v12
+    tags(0, 0), int32(ThrottleTime), array(Compact, 91, 11), unread(NullableCompact), after(4, array(Compact, 461, 26)), int16(ErrorCode), last_tags(0, 0), // 471 MetadataResponse v13
+    row(35), unread(Int16), after(16, fixed_array(Int32, 4)), after(4, fixed_array(Int32, 4)), END, // 478 LeaderAndIsrRequest/UngroupedPartitionStates
+    row(36), after(4, unread(Int16)), after(4, END), // 483 LeaderAndIsrRequest/LiveLeaders
+    after(8, array(Int32, 478, 30)), array(Int32, 483, 10), END, // 486 LeaderAndIsrRequest v0
+    row(37), unread(Int16), after(16, fixed_array(Int32, 4)), after(4, fixed_array(Int32, 4)), after(1, END), // 489 LeaderAndIsrRequest/UngroupedPartitionStates
+    after(8, array(Int32, 489, 31)), array(Int32, 483, 10), END, // 494 LeaderAndIsrRequest v1
+    row(38), after(16, fixed_array(Int32, 4)), after(4, fixed_array(Int32, 4)), after(1, END), // 497 LeaderAndIsrRequest/TopicStates/PartitionStates
+    row(39), unread(Int16), array(Int32, 497, 29), END, // 501 LeaderAndIsrRequest/TopicStates
+    after(16, array(Int32, 501, 6)), array(Int32, 483, 10), END, // 505 LeaderAndIsrRequest v2
+    row(40), after(16, fixed_array(Int32, 4)), after(4, fixed_array(Int32, 4)), fixed_array(Int32, 4), fixed_array(Int32, 4), after(1, END), // 508 LeaderAndIsrRequest/TopicStates/PartitionStates
+    row(41), unread(Int16), array(Int32, 508, 37), END, // 514 LeaderAndIsrRequest/TopicStates
+    after(16, array(Int32, 514, 6)), array(Int32, 483, 10), END, // 518 LeaderAndIsrRequest v3
+    row(42), after(16, fixed_array(Compact, 4)), after(4, fixed_array(Compact, 4)), fixed_array(Compact, 4), fixed_array(Compact, 4), after(1, last_tags(0, 0)), // 521 LeaderAndIsrRequest/TopicStates/PartitionStates
+    row(43), unread(Compact), array(Compact, 521, 26), last_tags(0, 0), // 527 LeaderAndIsrRequest/TopicStates
+    row(44), after(4, unread(Compact)), after(4, last_tags(0, 0)), // 531 LeaderAndIsrRequest/LiveLeaders
+    tags(0, 0), after(16, array(Compact, 527, 3)), array(Compact, 531, 10), last_tags(0, 0), // 534 LeaderAndIsrRequest v4
+    row(45), unread(Compact), after(16, array(Compact, 521, 26)), last_tags(0, 0), // 538 LeaderAndIsrRequest/TopicStates
+    tags(0, 0), after(17, array(Compact, 538, 19)), array(Compact, 531, 10), last_tags(0, 0), // 542 LeaderAndIsrRequest v5
+    row(46), after(16, fixed_array(Compact, 4)), after(4, fixed_array(Compact, 4)), fixed_array(Compact, 4), fixed_array(Compact, 4), after(2, last_tags(0, 0)), // 546 LeaderAndIsrRequest/TopicStates/PartitionStates
+    row(47), unread(Compact), after(16, array(Compact, 546, 27)), last_tags(0, 0), // 552 LeaderAndIsrRequest/TopicStates
+    tags(0, 0), after(17, array(Compact, 552, 19)), array(Compact, 531, 10), last_tags(0, 0), // 556 LeaderAndIsrRequest v6
+    tags(0, 0), after(18, array(Compact, 552, 19)), array(Compact, 531, 10), last_tags(0, 0), // 560 LeaderAndIsrRequest v7
+    unread(Int16), after(4, int16(ErrorCode)), END, // 564 LeaderAndIsrResponse/PartitionErrors
+    int16(ErrorCode), array(Int32, 564, 8), END, // 567 LeaderAndIsrResponse v0
+    unread(Compact), after(4, int16(ErrorCode)), last_tags(0, 0), // 570 LeaderAndIsrResponse/PartitionErrors
+    tags(0, 0), int16(ErrorCode), array(Compact, 570, 8), last_tags(0, 0), // 573 LeaderAndIsrResponse v4
+    row(48), after(4, int16(ErrorCode)), last_tags(0, 0), // 577 LeaderAndIsrResponse/Topics/PartitionErrors
+    after(16, array(Compact, 577, 7)), last_tags(0, 0), // 580 LeaderAndIsrResponse/Topics
+    tags(0, 0), int16(ErrorCode), array(Compact, 580, 18), last_tags(0, 0), // 582 LeaderAndIsrResponse v5
+    row(49), unread(Int16), after(4, END), // 586 StopReplicaRequest/UngroupedPartitions
+    after(9, array(Int32, 586, 6)), END, // 589 StopReplicaRequest v0
+    after(17, array(Int32, 132, 6)), END, // 591 StopReplicaRequest v1
+    tags(0, 0), after(17, array(Compact, 162, 3)), last_tags(0, 0), // 593 StopReplicaRequest v2
+    row(50), after(9, last_tags(0, 0)), // 596 StopReplicaRequest/TopicStates/PartitionStates
+    row(51), unread(Compact), array(Compact, 596, 10), last_tags(0, 0), // 598 StopReplicaRequest/TopicStates
+    tags(0, 0), after(16, array(Compact, 598, 3)), last_tags(0, 0), // 602 StopReplicaRequest v3
+    tags(0, 0), after(17, array(Compact, 598, 3)), last_tags(0, 0), // 605 StopReplicaRequest v4
+    row(52), after(4, unread(Int16)), after(2, END), // 608 UpdateMetadataRequest/LiveBrokers/Endpoints
+    row(53), after(4, array(Int32, 608, 8)), END, // 611 UpdateMetadataRequest/LiveBrokers
+    after(8, array(Int32, 478, 30)), array(Int32, 611, 8), END, // 614 UpdateMetadataRequest v1
+    row(54), after(4, array(Int32, 608, 8)), unread(NullableInt16), END, // 617 UpdateMetadataRequest/LiveBrokers
+    after(8, array(Int32, 478, 30)), array(Int32, 617, 10), END, // 621 UpdateMetadataRequest v2
+    row(55), after(4, unread(Int16)), unread(Int16), after(2, END), // 624 UpdateMetadataRequest/LiveBrokers/Endpoints
+    row(56), after(4, array(Int32, 624, 10)), unread(NullableInt16), END, // 628 UpdateMetadataRequest/LiveBrokers
+    after(8, array(Int32, 478, 30)), array(Int32, 628, 10), END, // 632 UpdateMetadataRequest v3
+    row(57), unread(Int16), after(16, fixed_array(Int32, 4)), after(4, fixed_array(Int32, 4)), fixed_array(Int32, 4), END, // 635 UpdateMetadataRequest/UngroupedPartitionStates
+    after(8, array(Int32, 635, 34)), array(Int32, 628, 10), END, // 641 UpdateMetadataRequest v4
+    row(58), after(16, fixed_array(Int32, 4)), after(4, fixed_array(Int32, 4)), fixed_array(Int32, 4), END, // 644 UpdateMetadataRequest/TopicStates/PartitionStates
+    row(59), unread(Int16), array(Int32, 644, 32), END, // 649 UpdateMetadataRequest/TopicStates
+    after(16, array(Int32, 649, 6)), array(Int32, 628, 10), END, // 653 UpdateMetadataRequest v5
+    row(60), after(16, fixed_array(Compact, 4)), after(4, fixed_array(Compact, 4)), fixed_array(Compact, 4), last_tags(0, 0), // 656 UpdateMetadataRequest/TopicStates/PartitionStates
+    row(61), unread(Compact), array(Compact, 656, 24), last_tags(0, 0), // 661 UpdateMetadataRequest/TopicStates
+    row(62), after(4, unread(Compact)), unread(Compact), after(2, last_tags(0, 0)), // 665 UpdateMetadataRequest/LiveBrokers/Endpoints
+    row(63), after(4, array(Compact, 665, 9)), unread(NullableCompact), last_tags(0, 0), // 669 UpdateMetadataRequest/LiveBrokers
+    tags(0, 0), after(16, array(Compact, 661, 3)), array(Compact, 669, 7), last_tags(0, 0), // 673 UpdateMetadataRequest v6
+    row(64), unread(Compact), after(16, array(Compact, 656, 24)), last_tags(0, 0), // 677 UpdateMetadataRequest/TopicStates
+    tags(0, 0), after(16, array(Compact, 677, 19)), array(Compact, 669, 7), last_tags(0, 0), // 681 UpdateMetadataRequest v7
+    tags(0, 0), after(17, array(Compact, 677, 19)), array(Compact, 669, 7), last_tags(0, 0), // 685 UpdateMetadataRequest v8
+    int16(ErrorCode), END, // 689 UpdateMetadataResponse v0
+    tags(0, 0), int16(ErrorCode), last_tags(0, 0), // 691 UpdateMetadataResponse v6
+    after(4, END), // 694 ControlledShutdownRequest v0
+    after(12, END), // 695 ControlledShutdownRequest v2
+    tags(0, 0), after(12, last_tags(0, 0)), // 696 ControlledShutdownRequest v3
+    int16(ErrorCode), array(Int32, 586, 6), END, // 698 ControlledShutdownResponse v0
+    row(65), unread(Compact), after(4, last_tags(0, 0)), // 701 ControlledShutdownResponse/RemainingPartitions
+    tags(0, 0), int16(ErrorCode), array(Compact, 701, 6), last_tags(0, 0), // 704 ControlledShutdownResponse v3
+    row(66), after(12, unread(NullableInt16)), END, // 708 OffsetCommitRequest/Topics/Partitions
+    row(67), unread(Int16), array(Int32, 708, 14), END, // 711 OffsetCommitRequest/Topics
+    unread(Int16), array(Int32, 711, 6), END, // 715 OffsetCommitRequest v0
+    row(68), after(20, unread(NullableInt16)), END, // 718 OffsetCommitRequest/Topics/Partitions
+    row(69), unread(Int16), array(Int32, 718, 22), END, // 721 OffsetCommitRequest/Topics
+    unread(Int16), after(4, unread(Int16)), array(Int32, 721, 6), END, // 725 OffsetCommitRequest v1
+    unread(Int16), after(4, unread(Int16)), after(8, array(Int32, 711, 6)), END, // 729 OffsetCommitRequest v2
+    unread(Int16), after(4, unread(Int16)), array(Int32, 711, 6), END, // 733 OffsetCommitRequest v5
+    row(70), after(16, unread(NullableInt16)), END, // 737 OffsetCommitRequest/Topics/Partitions
+    row(71), unread(Int16), array(Int32, 737, 18), END, // 740 OffsetCommitRequest/Topics
+    unread(Int16), after(4, unread(Int16)), array(Int32, 740, 6), END, // 744 OffsetCommitRequest v6
+    unread(Int16), after(4, unread(Int16)), unread(NullableInt16), array(Int32, 740, 6), END, // 748 OffsetCommitRequest v7
+    row(72), unread(Compact), array(Compact, 344, 18), last_tags(0, 0), // 753 OffsetCommitRequest/Topics
+    tags(0, 0), unread(Compact), after(4, unread(Compact)), unread(NullableCompact), array(Compact, 753, 3), last_tags(0, 0), // 757 OffsetCommitRequest v8
+    row(73), after(16, array(Compact, 344, 18)), last_tags(0, 0), // 763 OffsetCommitRequest/Topics
+    tags(0, 0), unread(Compact), after(4, unread(Compact)), unread(NullableCompact), array(Compact, 763, 18), last_tags(0, 0), // 766 OffsetCommitRequest v10
+    row(74), after(4, int16(ErrorCode)), END, // 772 OffsetCommitResponse/Topics/Partitions
+    unread(Int16), array(Int32, 772, 6), END, // 775 OffsetCommitResponse/Topics
+    array(Int32, 775, 6), END, // 778 OffsetCommitResponse v0
+    int32(ThrottleTime), array(Int32, 775, 6), END, // 780 OffsetCommitResponse v3
+    unread(Compact), array(Compact, 577, 7), last_tags(0, 0), // 783 OffsetCommitResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, 783, 3), last_tags(0, 0), // 786 OffsetCommitResponse v8
+    tags(0, 0), int32(ThrottleTime), array(Compact, 580, 18), last_tags(0, 0), // 790 OffsetCommitResponse v10
+    unread(Int16), array(Int32, 132, 6), END, // 794 OffsetFetchRequest v0
+    unread(Int16), array(NullableInt32, 132, 6), END, // 797 OffsetFetchRequest v2
+    tags(0, 0), unread(Compact), array(NullableCompact, 162, 3), last_tags(0, 0), // 800 OffsetFetchRequest v6
+    tags(0, 0), unread(Compact), array(NullableCompact, 162, 3), after(1, last_tags(0, 0)), // 804 OffsetFetchRequest v7
+    row(75), unread(Compact), array(NullableCompact, 162, 3), last_tags(0, 0), // 808 OffsetFetchRequest/Groups
+    tags(0, 0), array(Compact, 808, 3), after(1, last_tags(0, 0)), // 812 OffsetFetchRequest v8
+    row(76), unread(Compact), unread(NullableCompact), after(4, array(NullableCompact, 162, 3)), last_tags(0, 0), // 815 OffsetFetchRequest/Groups
+    tags(0, 0), array(Compact, 815, 8), after(1, last_tags(0, 0)), // 820 OffsetFetchRequest v9
+    row(77), unread(Compact), unread(NullableCompact), after(4, array(NullableCompact, 176, 18)), last_tags(0, 0), // 823 OffsetFetchRequest/Groups
+    tags(0, 0), array(Compact, 823, 8), after(1, last_tags(0, 0)), // 828 OffsetFetchRequest v10
+    after(12, unread(NullableInt16)), int16(ErrorCode), END, // 831 OffsetFetchResponse/Topics/Partitions
+    unread(Int16), array(Int32, 831, 16), END, // 834 OffsetFetchResponse/Topics
+    array(Int32, 834, 6), END, // 837 OffsetFetchResponse v0
+    array(Int32, 834, 6), int16(ErrorCode), END, // 839 OffsetFetchResponse v2
+    int32(ThrottleTime), array(Int32, 834, 6), int16(ErrorCode), END, // 842 OffsetFetchResponse v3
+    after(16, unread(NullableInt16)), int16(ErrorCode), END, // 846 OffsetFetchResponse/Topics/Partitions
+    unread(Int16), array(Int32, 846, 20), END, // 849 OffsetFetchResponse/Topics
+    int32(ThrottleTime), array(Int32, 849, 6), int16(ErrorCode), END, // 852 OffsetFetchResponse v5
+    after(16, unread(NullableCompact)), int16(ErrorCode), last_tags(0, 0), // 856 OffsetFetchResponse/Topics/Partitions
+    unread(Compact), array(Compact, 856, 20), last_tags(0, 0), // 859 OffsetFetchResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, 859, 3), int16(ErrorCode), last_tags(0, 0), // 862 OffsetFetchResponse v6
+    unread(Compact), array(Compact, 859, 3), int16(ErrorCode), last_tags(0, 0), // 867 OffsetFetchResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, 867, 5), last_tags(0, 0), // 871 OffsetFetchResponse v8
+    after(16, array(Compact, 856, 20)), last_tags(0, 0), // 875 OffsetFetchResponse/Groups/Topics
+    unread(Compact), array(Compact, 875, 18), int16(ErrorCode), last_tags(0, 0), // 877 OffsetFetchResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, 877, 5), last_tags(0, 0), // 881 OffsetFetchResponse v10
+    unread(Int16), END, // 885 FindCoordinatorRequest v0
+    unread(Int16), after(1, END), // 887 FindCoordinatorRequest v1
+    tags(0, 0), unread(Compact), after(1, last_tags(0, 0)), // 889 FindCoordinatorRequest v3
+    row(78), unread(Compact), END, // 892 FindCoordinatorRequest/CoordinatorKeys
+    tags(0, 0), after(1, array(Compact, 892, 1)), last_tags(0, 0), // 895 FindCoordinatorRequest v4
+    int16(ErrorCode), int32(NodeId), bytes(Host, Int16), int32(Port), END, // 898 FindCoordinatorResponse v0
+    int32(ThrottleTime), int16(ErrorCode), unread(NullableInt16), int32(NodeId), bytes(Host, Int16), int32(Port), END, // 903 FindCoordinatorResponse v1
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), int32(NodeId), bytes(Host, Compact), int32(Port), last_tags(0, 0), // 910 FindCoordinatorResponse v3
+    unread(Compact), int32(NodeId), bytes(Host, Compact), int32(Port), int16(ErrorCode), unread(NullableCompact), last_tags(0, 0), // 918 FindCoordinatorResponse/Coordinators
+    tags(0, 0), int32(ThrottleTime), array(Compact, 918, 14), last_tags(0, 0), // 925 FindCoordinatorResponse v4
+    row(79), unread(Int16), unread(Int32), END, // 929 JoinGroupRequest/Protocols
+    unread(Int16), int32(Wait), unread(Int16), unread(Int16), array(Int32, 929, 6), END, // 933 JoinGroupRequest v0
+    unread(Int16), after(4, int32(Wait)), unread(Int16), unread(Int16), array(Int32, 929, 6), END, // 939 JoinGroupRequest v1
+    unread(Int16), after(4, int32(Wait)), unread(Int16), unread(NullableInt16), unread(Int16), array(Int32, 929, 6), END, // 945 JoinGroupRequest v5
+    row(80), unread(Compact), unread(Compact), last_tags(0, 0), // 952 JoinGroupRequest/Protocols
+    tags(0, 0), unread(Compact), after(4, int32(Wait)), unread(Compact), unread(NullableCompact), unread(Compact), array(Compact, 952, 3), last_tags(0, 0), // 956 JoinGroupRequest v6
+    tags(0, 0), unread(Compact), after(4, int32(Wait)), unread(Compact), unread(NullableCompact), unread(Compact), array(Compact, 952, 3), unread(NullableCompact), last_tags(0, 0), // 964 JoinGroupRequest v8
+    int16(ErrorCode), after(4, unread(Int16)), unread(Int16), unread(Int16), array(Int32, 929, 6), END, // 973 JoinGroupResponse v0
+    int32(ThrottleTime), int16(ErrorCode), after(4, unread(Int16)), unread(Int16), unread(Int16), array(Int32, 929, 6), END, // 979 JoinGroupResponse v2
+    row(81), unread(Int16), unread(NullableInt16), unread(Int32), END, // 986 JoinGroupResponse/Members
+    int32(ThrottleTime), int16(ErrorCode), after(4, unread(Int16)), unread(Int16), unread(Int16), array(Int32, 986, 8), END, // 991 JoinGroupResponse v5
+    row(82), unread(Compact), unread(NullableCompact), unread(Compact), last_tags(0, 0), // 998 JoinGroupResponse/Members
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(4, unread(Compact)), unread(Compact), unread(Compact), array(Compact, 998, 4), last_tags(0, 0), // 1003 JoinGroupResponse v6
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(4, unread(NullableCompact)), unread(NullableCompact), unread(Compact), unread(Compact), array(Compact, 998, 4), last_tags(0, 0), // 1011 JoinGroupResponse v7
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(4, unread(NullableCompact)), unread(NullableCompact), unread(Compact), after(1, unread(Compact)), array(Compact, 998, 4), last_tags(0, 0), // 1020 JoinGroupResponse v9
+    unread(Int16), after(4, unread(Int16)), END, // 1029 HeartbeatRequest v0
+    unread(Int16), after(4, unread(Int16)), unread(NullableInt16), END, // 1032 HeartbeatRequest v3
+    tags(0, 0), unread(Compact), after(4, unread(Compact)), unread(NullableCompact), last_tags(0, 0), // 1036 HeartbeatRequest v4
+    int32(ThrottleTime), int16(ErrorCode), END, // 1041 HeartbeatResponse v1
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), last_tags(0, 0), // 1044 HeartbeatResponse v4
+    unread(Int16), unread(Int16), END, // 1048 LeaveGroupRequest v0
+    row(83), unread(Int16), unread(NullableInt16), END, // 1051 LeaveGroupRequest/Members
+    unread(Int16), array(Int32, 1051, 4), END, // 1055 LeaveGroupRequest v3
+    row(84), unread(Compact), unread(NullableCompact), last_tags(0, 0), // 1058 LeaveGroupRequest/Members
+    tags(0, 0), unread(Compact), array(Compact, 1058, 3), last_tags(0, 0), // 1062 LeaveGroupRequest v4
+    row(85), unread(Compact), unread(NullableCompact), unread(NullableCompact), last_tags(0, 0), // 1066 LeaveGroupRequest/Members
+    tags(0, 0), unread(Compact), array(Compact, 1066, 4), last_tags(0, 0), // 1071 LeaveGroupRequest v5
+    unread(Int16), unread(NullableInt16), int16(ErrorCode), END, // 1075 LeaveGroupResponse/Members
+    int32(ThrottleTime), int16(ErrorCode), array(Int32, 1075, 6), END, // 1079 LeaveGroupResponse v3
+    unread(Compact), unread(NullableCompact), int16(ErrorCode), last_tags(0, 0), // 1083 LeaveGroupResponse/Members
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 1083, 5), last_tags(0, 0), // 1087 LeaveGroupResponse v4
+    unread(Int16), after(4, unread(Int16)), array(Int32, 929, 6), END, // 1092 SyncGroupRequest v0
+    unread(Int16), after(4, unread(Int16)), unread(NullableInt16), array(Int32, 929, 6), END, // 1096 SyncGroupRequest v3
+    tags(0, 0), unread(Compact), after(4, unread(Compact)), unread(NullableCompact), array(Compact, 952, 3), last_tags(0, 0), // 1101 SyncGroupRequest v4
+    tags(0, 0), unread(Compact), after(4, unread(Compact)), unread(NullableCompact), unread(NullableCompact), unread(NullableCompact), array(Compact, 952, 3), last_tags(0, 0), // 1107 SyncGroupRequest v5
+    int16(ErrorCode), unread(Int32), END, // 1115 SyncGroupResponse v0
+    int32(ThrottleTime), int16(ErrorCode), unread(Int32), END, // 1118 SyncGroupResponse v1
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact), last_tags(0, 0), // 1122 SyncGroupResponse v4
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), unread(NullableCompact), unread(Compact), last_tags(0, 0), // 1127 SyncGroupResponse v5
+    array(Int32, 327, 2), after(1, END), // 1134 DescribeGroupsRequest v3
+    tags(0, 0), array(Compact, 892, 1), after(1, last_tags(0, 0)), // 1136 DescribeGroupsRequest v5
+    row(86), unread(Int16), unread(Int16), unread(Int16), unread(Int32), unread(Int32), END, // 1139 DescribeGroupsResponse/Groups/Members
+    row(87), int16(ErrorCode), unread(Int16), unread(Int16), unread(Int16), unread(Int16), array(Int32, 1139, 14), END, // 1146 DescribeGroupsResponse/Groups
+    array(Int32, 1146, 14), END, // 1154 DescribeGroupsResponse v0
+    int32(ThrottleTime), array(Int32, 1146, 14), END, // 1156 DescribeGroupsResponse v1
+    row(88), int16(ErrorCode), unread(Int16), unread(Int16), unread(Int16), unread(Int16), array(Int32, 1139, 14), after(4, END), // 1159 DescribeGroupsResponse/Groups
+    int32(ThrottleTime), array(Int32, 1159, 18), END, // 1167 DescribeGroupsResponse v3
+    row(89), unread(Int16), unread(NullableInt16), unread(Int16), unread(Int16), unread(Int32), unread(Int32), END, // 1170 DescribeGroupsResponse/Groups/Members
+    row(90), int16(ErrorCode), unread(Int16), unread(Int16), unread(Int16), unread(Int16), array(Int32, 1170, 16), after(4, END), // 1178 DescribeGroupsResponse/Groups
+    int32(ThrottleTime), array(Int32, 1178, 18), END, // 1186 DescribeGroupsResponse v4
+    row(91), unread(Compact), unread(NullableCompact), unread(Compact), unread(Compact), unread(Compact), unread(Compact), last_tags(0, 0), // 1189 DescribeGroupsResponse/Groups/Members
+    row(92), int16(ErrorCode), unread(Compact), unread(Compact), unread(Compact), unread(Compact), array(Compact, 1189, 7), after(4, last_tags(0, 0)), // 1197 DescribeGroupsResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, 1197, 12), last_tags(0, 0), // 1205 DescribeGroupsResponse v5
+    row(93), int16(ErrorCode), unread(NullableCompact), unread(Compact), unread(Compact), unread(Compact), unread(Compact), array(Compact, 1189, 7), after(4, last_tags(0, 0)), // 1209 DescribeGroupsResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, 1209, 13), last_tags(0, 0), // 1218 DescribeGroupsResponse v6
+    END, // 1222 ListGroupsRequest v0
+    tags(0, 0), last_tags(0, 0), // 1223 ListGroupsRequest v3
+    tags(0, 0), array(Compact, 892, 1), last_tags(0, 0), // 1225 ListGroupsRequest v4
+    tags(0, 0), array(Compact, 892, 1), array(Compact, 892, 1), last_tags(0, 0), // 1228 ListGroupsRequest v5
+    row(94), unread(Int16), unread(Int16), END, // 1232 ListGroupsResponse/Groups
+    int16(ErrorCode), array(Int32, 1232, 4), END, // 1236 ListGroupsResponse v0
+    int32(ThrottleTime), int16(ErrorCode), array(Int32, 1232, 4), END, // 1239 ListGroupsResponse v1
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 952, 3), last_tags(0, 0), // 1243 ListGroupsResponse v3
+    row(95), unread(Compact), unread(Compact), unread(Compact), last_tags(0, 0), // 1248 ListGroupsResponse/Groups
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 1248, 4), last_tags(0, 0), // 1253 ListGroupsResponse v4
+    row(96), unread(Compact), unread(Compact), unread(Compact), unread(Compact), last_tags(0, 0), // 1258 ListGroupsResponse/Groups
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 1258, 5), last_tags(0, 0), // 1264 ListGroupsResponse v5
+    bytes(Mechanism, Int16), END, // 1269 SaslHandshakeRequest v0
+    int16(ErrorCode), array(Int32, 327, 2), END, // 1271 SaslHandshakeResponse v0
+    tags(0, 0), bytes(SoftwareName, Compact), bytes(SoftwareVersion, Compact), last_tags(0, 0), // 1274 ApiVersionsRequest v3
+    tags(0, 0), bytes(SoftwareName, Compact), bytes(SoftwareVersion, Compact), unread(NullableCompact), after(4, last_tags(0, 0)), // 1278 ApiVersionsRequest v5
+    int16(RowKey), int16(RowMin), int16(RowMax), END, // 1283 ApiVersionsResponse/ApiKeys
+    int16(ErrorCode), told_array(VersionRows, Int32, 1283, 6), END, // 1287 ApiVersionsResponse v0
+    int16(ErrorCode), told_array(VersionRows, Int32, 1283, 6), int32(ThrottleTime), END, // 1290 ApiVersionsResponse v1
+    int16(RowKey), int16(RowMin), int16(RowMax), last_tags(0, 0), // 1294 ApiVersionsResponse/ApiKeys
+    bytes(FinalizedFeature, Compact), int16(FinalizedLevel), after(2, last_tags(0, 0)), // 1298 ApiVersionsResponse/FinalizedFeatures
+    array(Compact, 1298, 6), END, // 1301 ApiVersionsResponse, tag 2
+    int16(ErrorCode), told_array(VersionRows, Compact, 1294, 7), int32(ThrottleTime), last_tags(2, 1), // 1303 ApiVersionsResponse v3
+    row(97), after(4, fixed_array(Int32, 4)), END, // 1307 CreateTopicsRequest/Topics/Assignments
+    row(98), unread(Int16), after(6, array(Int32, 1307, 8)), array(Int32, 1051, 4), END, // 1310 CreateTopicsRequest/Topics
+    array(Int32, 1310, 16), int32(Wait), END, // 1315 CreateTopicsRequest v0
+    array(Int32, 1310, 16), int32(Wait), after(1, END), // 1318 CreateTopicsRequest v1
+    row(99), after(4, fixed_array(Compact, 4)), last_tags(0, 0), // 1321 CreateTopicsRequest/Topics/Assignments
+    row(100), unread(Compact), after(6, array(Compact, 1321, 6)), array(Compact, 1058, 3), last_tags(0, 0), // 1324 CreateTopicsRequest/Topics
+    tags(0, 0), array(Compact, 1324, 10), int32(Wait), after(1, last_tags(0, 0)), // 1329 CreateTopicsRequest v5
+    unread(Int16), int16(ErrorCode), END, // 1333 CreateTopicsResponse/Topics
+    array(Int32, 1333, 4), END, // 1336 CreateTopicsResponse v0
+    unread(Int16), int16(ErrorCode), unread(NullableInt16), END, // 1338 CreateTopicsResponse/Topics
+    array(Int32, 1338, 6), END, // 1342 CreateTopicsResponse v1
+    int32(ThrottleTime), array(Int32, 1338, 6), END, // 1344 CreateTopicsResponse v2
+    row(101), unread(Compact), unread(NullableCompact), after(3, last_tags(0, 0)), // 1347 CreateTopicsResponse/Topics/Configs
+    unread(Compact), int16(ErrorCode), unread(NullableCompact), after(6, array(NullableCompact, 1347, 6)), last_tags(3, 1), // 1351 CreateTopicsResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, 1351, 12), last_tags(0, 0), // 1356 CreateTopicsResponse v5
+    unread(Compact), after(16, int16(ErrorCode)), unread(NullableCompact), after(6, array(NullableCompact, 1347, 6)), last_tags(3, 1), // 1360 CreateTopicsResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, 1360, 28), last_tags(0, 0), // 1365 CreateTopicsResponse v7
+    array(Int32, 327, 2), int32(Wait), END, // 1369 DeleteTopicsRequest v0
+    tags(0, 0), array(Compact, 892, 1), int32(Wait), last_tags(0, 0), // 1372 DeleteTopicsRequest v4
+    row(102), unread(NullableCompact), after(16, last_tags(0, 0)), // 1376 DeleteTopicsRequest/Topics
+    tags(0, 0), array(Compact, 1376, 18), int32(Wait), last_tags(0, 0), // 1379 DeleteTopicsRequest v6
+    int32(ThrottleTime), array(Int32, 1333, 4), END, // 1383 DeleteTopicsResponse v1
+    unread(Compact), int16(ErrorCode), last_tags(0, 0), // 1386 DeleteTopicsResponse/Responses
+    tags(0, 0), int32(ThrottleTime), array(Compact, 1386, 4), last_tags(0, 0), // 1389 DeleteTopicsResponse v4
+    unread(Compact), int16(ErrorCode), unread(NullableCompact), last_tags(0, 0), // 1393 DeleteTopicsResponse/Responses
+    tags(0, 0), int32(ThrottleTime), array(Compact, 1393, 5), last_tags(0, 0), // 1397 DeleteTopicsResponse v5
+    unread(NullableCompact), after(16, int16(ErrorCode)), unread(NullableCompact), last_tags(0, 0), // 1401 DeleteTopicsResponse/Responses
+    tags(0, 0), int32(ThrottleTime), array(Compact, 1401, 21), last_tags(0, 0), // 1405 DeleteTopicsResponse v6
+    array(Int32, 273, 6), int32(Wait), END, // 1409 DeleteRecordsRequest v0
+    row(103), after(12, last_tags(0, 0)), // 1412 DeleteRecordsRequest/Topics/Partitions
+    row(104), unread(Compact), array(Compact, 1412, 13), last_tags(0, 0), // 1414 DeleteRecordsRequest/Topics
+    tags(0, 0), array(Compact, 1414, 3), int32(Wait), last_tags(0, 0), // 1418 DeleteRecordsRequest v2
+    row(105), after(12, int16(ErrorCode)), END, // 1422 DeleteRecordsResponse/Topics/Partitions
+    unread(Int16), array(Int32, 1422, 14), END, // 1425 DeleteRecordsResponse/Topics
+    int32(ThrottleTime), array(Int32, 1425, 6), END, // 1428 DeleteRecordsResponse v0
+    row(106), after(12, int16(ErrorCode)), last_tags(0, 0), // 1431 DeleteRecordsResponse/Topics/Partitions
+    unread(Compact), array(Compact, 1431, 15), last_tags(0, 0), // 1434 DeleteRecordsResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, 1434, 3), last_tags(0, 0), // 1437 DeleteRecordsResponse v2
+    unread(NullableInt16), after(4, END), // 1441 InitProducerIdRequest v0
+    tags(0, 0), unread(NullableCompact), after(4, last_tags(0, 0)), // 1443 InitProducerIdRequest v2
+    tags(0, 0), unread(NullableCompact), after(14, last_tags(0, 0)), // 1446 InitProducerIdRequest v3
+    tags(0, 0), unread(NullableCompact), after(16, last_tags(0, 0)), // 1449 InitProducerIdRequest v6
+    int32(ThrottleTime), int16(ErrorCode), after(10, END), // 1452 InitProducerIdResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(10, last_tags(0, 0)), // 1455 InitProducerIdResponse v2
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(20, last_tags(0, 0)), // 1459 InitProducerIdResponse v6
+    row(107), unread(Int16), fixed_array(Int32, 8), END, // 1463 OffsetForLeaderEpochRequest/Topics
+    array(Int32, 1463, 6), END, // 1467 OffsetForLeaderEpochRequest v0
+    array(Int32, 273, 6), END, // 1469 OffsetForLeaderEpochRequest v2
+    tags(0, 0), after(4, array(Compact, 1414, 3)), last_tags(0, 0), // 1471 OffsetForLeaderEpochRequest v4
+    row(108), int16(ErrorCode), after(12, END), // 1474 OffsetForLeaderEpochResponse/Topics/Partitions
+    unread(Int16), array(Int32, 1474, 14), END, // 1477 OffsetForLeaderEpochResponse/Topics
+    array(Int32, 1477, 6), END, // 1480 OffsetForLeaderEpochResponse v0
+    row(109), int16(ErrorCode), after(16, END), // 1482 OffsetForLeaderEpochResponse/Topics/Partitions
+    unread(Int16), array(Int32, 1482, 18), END, // 1485 OffsetForLeaderEpochResponse/Topics
+    array(Int32, 1485, 6), END, // 1488 OffsetForLeaderEpochResponse v1
+    int32(ThrottleTime), array(Int32, 1485, 6), END, // 1490 OffsetForLeaderEpochResponse v2
+    row(110), int16(ErrorCode), after(16, last_tags(0, 0)), // 1493 OffsetForLeaderEpochResponse/Topics/Partitions
+    unread(Compact), array(Compact, 1493, 19), last_tags(0, 0), // 1496 OffsetForLeaderEpochResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, 1496, 3), last_tags(0, 0), // 1499 OffsetForLeaderEpochResponse v4
+    unread(Int16), after(10, array(Int32, 132, 6)), END, // 1503 AddPartitionsToTxnRequest v0
+    tags(0, 0), unread(Compact), after(10, array(Compact, 162, 3)), last_tags(0, 0), // 1506 AddPartitionsToTxnRequest v3
+    row(111), unread(Compact), after(11, array(Compact, 162, 3)), last_tags(0, 0), // 1510 AddPartitionsToTxnRequest/Transactions
+    tags(0, 0), array(Compact, 1510, 14), last_tags(0, 0), // 1514 AddPartitionsToTxnRequest v4
+    unread(Compact), array(Compact, 783, 3), last_tags(0, 0), // 1517 AddPartitionsToTxnResponse/ResultsByTransaction
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 1517, 3), last_tags(0, 0), // 1520 AddPartitionsToTxnResponse v4
+    unread(Int16), after(10, unread(Int16)), END, // 1525 AddOffsetsToTxnRequest v0
+    tags(0, 0), unread(Compact), after(10, unread(Compact)), last_tags(0, 0), // 1528 AddOffsetsToTxnRequest v3
+    unread(Int16), after(11, END), // 1532 EndTxnRequest v0
+    tags(0, 0), unread(Compact), after(11, last_tags(0, 0)), // 1534 EndTxnRequest v3
+    row(112), after(11, array(Int32, 132, 6)), after(4, END), // 1537 WriteTxnMarkersRequest/Markers
+    array(Int32, 1537, 19), END, // 1540 WriteTxnMarkersRequest v0
+    row(113), after(11, array(Compact, 162, 3)), after(4, last_tags(0, 0)), // 1542 WriteTxnMarkersRequest/Markers
+    tags(0, 0), array(Compact, 1542, 17), last_tags(0, 0), // 1545 WriteTxnMarkersRequest v1
+    row(114), after(11, array(Compact, 162, 3)), after(5, last_tags(0, 0)), // 1548 WriteTxnMarkersRequest/Markers
+    tags(0, 0), array(Compact, 1548, 18), last_tags(0, 0), // 1551 WriteTxnMarkersRequest v2
+    after(8, array(Int32, 775, 6)), END, // 1554 WriteTxnMarkersResponse/Markers
+    array(Int32, 1554, 12), END, // 1556 WriteTxnMarkersResponse v0
+    after(8, array(Compact, 783, 3)), last_tags(0, 0), // 1558 WriteTxnMarkersResponse/Markers
+    tags(0, 0), array(Compact, 1558, 10), last_tags(0, 0), // 1560 WriteTxnMarkersResponse v1
+    unread(Int16), unread(Int16), after(10, array(Int32, 711, 6)), END, // 1563 TxnOffsetCommitRequest v0
+    unread(Int16), unread(Int16), after(10, array(Int32, 740, 6)), END, // 1567 TxnOffsetCommitRequest v2
+    tags(0, 0), unread(Compact), unread(Compact), after(14, unread(Compact)), unread(NullableCompact), array(Compact, 753, 3), last_tags(0, 0), // 1571 TxnOffsetCommitRequest v3
+    tags(0, 0), unread(Compact), unread(Compact), after(14, unread(Compact)), unread(NullableCompact), array(Compact, 763, 18), last_tags(0, 0), // 1578 TxnOffsetCommitRequest v6
+    after(1, unread(NullableInt16)), unread(NullableInt16), unread(NullableInt16), after(2, END), // 1585 DescribeAclsRequest v0
+    after(1, unread(NullableInt16)), after(1, unread(NullableInt16)), unread(NullableInt16), after(2, END), // 1589 DescribeAclsRequest v1
+    tags(0, 0), after(1, unread(NullableCompact)), after(1, unread(NullableCompact)), unread(NullableCompact), after(2, last_tags(0, 0)), // 1593 DescribeAclsRequest v2
+    row(115), unread(Int16), unread(Int16), after(2, END), // 1598 DescribeAclsResponse/Resources/Acls
+    row(116), after(1, unread(Int16)), array(Int32, 1598, 6), END, // 1602 DescribeAclsResponse/Resources
+    int32(ThrottleTime), int16(ErrorCode), unread(NullableInt16), array(Int32, 1602, 7), END, // 1606 DescribeAclsResponse v0
+    row(117), after(1, unread(Int16)), after(1, array(Int32, 1598, 6)), END, // 1611 DescribeAclsResponse/Resources
+    int32(ThrottleTime), int16(ErrorCode), unread(NullableInt16), array(Int32, 1611, 8), END, // 1615 DescribeAclsResponse v1
+    row(118), unread(Compact), unread(Compact), after(2, last_tags(0, 0)), // 1620 DescribeAclsResponse/Resources/Acls
+    row(119), after(1, unread(Compact)), after(1, array(Compact, 1620, 5)), last_tags(0, 0), // 1624 DescribeAclsResponse/Resources
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 1624, 5), last_tags(0, 0), // 1628 DescribeAclsResponse v2
+    row(120), after(1, unread(Int16)), unread(Int16), unread(Int16), after(2, END), // 1634 CreateAclsRequest/Creations
+    array(Int32, 1634, 9), END, // 1639 CreateAclsRequest v0
+    row(121), after(1, unread(Int16)), after(1, unread(Int16)), unread(Int16), after(2, END), // 1641 CreateAclsRequest/Creations
+    array(Int32, 1641, 10), END, // 1646 CreateAclsRequest v1
+    row(122), after(1, unread(Compact)), after(1, unread(Compact)), unread(Compact), after(2, last_tags(0, 0)), // 1648 CreateAclsRequest/Creations
+    tags(0, 0), array(Compact, 1648, 8), last_tags(0, 0), // 1653 CreateAclsRequest v2
+    row(123), int16(ErrorCode), unread(NullableInt16), END, // 1656 CreateAclsResponse/Results
+    int32(ThrottleTime), array(Int32, 1656, 4), END, // 1660 CreateAclsResponse v0
+    row(124), int16(ErrorCode), unread(NullableCompact), last_tags(0, 0), // 1663 CreateAclsResponse/Results
+    tags(0, 0), int32(ThrottleTime), array(Compact, 1663, 4), last_tags(0, 0), // 1667 CreateAclsResponse v2
+    row(125), after(1, unread(NullableInt16)), unread(NullableInt16), unread(NullableInt16), after(2, END), // 1671 DeleteAclsRequest/Filters
+    array(Int32, 1671, 9), END, // 1676 DeleteAclsRequest v0
+    row(126), after(1, unread(NullableInt16)), after(1, unread(NullableInt16)), unread(NullableInt16), after(2, END), // 1678 DeleteAclsRequest/Filters
+    array(Int32, 1678, 10), END, // 1683 DeleteAclsRequest v1
+    row(127), after(1, unread(NullableCompact)), after(1, unread(NullableCompact)), unread(NullableCompact), after(2, last_tags(0, 0)), // 1685 DeleteAclsRequest/Filters
+    tags(0, 0), array(Compact, 1685, 8), last_tags(0, 0), // 1690 DeleteAclsRequest v2
+    row(128), int16(ErrorCode), unread(NullableInt16), after(1, unread(Int16)), unread(Int16), unread(Int16), after(2, END), // 1693 DeleteAclsResponse/FilterResults/MatchingAcls
+    int16(ErrorCode), unread(NullableInt16), array(Int32, 1693, 13), END, // 1700 DeleteAclsResponse/FilterResults
+    int32(ThrottleTime), array(Int32, 1700, 8), END, // 1704 DeleteAclsResponse v0
+    row(129), int16(ErrorCode), unread(NullableInt16), after(1, unread(Int16)), after(1, unread(Int16)), unread(Int16), after(2, END), // 1707 DeleteAclsResponse/FilterResults/MatchingAcls
+    int16(ErrorCode), unread(NullableInt16), array(Int32, 1707, 14), END, // 1714 DeleteAclsResponse/FilterResults
+    int32(ThrottleTime), array(Int32, 1714, 8), END, // 1718 DeleteAclsResponse v1
+    row(130), int16(ErrorCode), unread(NullableCompact), after(1, unread(Compact)), after(1, unread(Compact)), unread(Compact), after(2, last_tags(0, 0)), // 1721 DeleteAclsResponse/FilterResults/MatchingAcls
+    int16(ErrorCode), unread(NullableCompact), array(Compact, 1721, 11), last_tags(0, 0), // 1728 DeleteAclsResponse/FilterResults
+    tags(0, 0), int32(ThrottleTime), array(Compact, 1728, 5), last_tags(0, 0), // 1732 DeleteAclsResponse v2
+    row(131), after(1, unread(Int16)), array(NullableInt32, 327, 2), END, // 1736 DescribeConfigsRequest/Resources
+    array(Int32, 1736, 7), END, // 1740 DescribeConfigsRequest v0
+    array(Int32, 1736, 7), after(1, END), // 1742 DescribeConfigsRequest v1
+    array(Int32, 1736, 7), after(2, END), // 1744 DescribeConfigsRequest v3
+    row(132), after(1, unread(Compact)), array(NullableCompact, 892, 1), last_tags(0, 0), // 1746 DescribeConfigsRequest/Resources
+    tags(0, 0), array(Compact, 1746, 4), after(2, last_tags(0, 0)), // 1750 DescribeConfigsRequest v4
+    row(133), unread(Int16), unread(NullableInt16), after(3, END), // 1753 DescribeConfigsResponse/Results/Configs
+    row(134), int16(ErrorCode), unread(NullableInt16), after(1, unread(Int16)), array(Int32, 1753, 7), END, // 1757 DescribeConfigsResponse/Results
+    int32(ThrottleTime), array(Int32, 1757, 11), END, // 1763 DescribeConfigsResponse v0
+    row(135), unread(Int16), unread(NullableInt16), after(1, END), // 1766 DescribeConfigsResponse/Results/Configs/Synonyms
+    row(136), unread(Int16), unread(NullableInt16), after(3, array(Int32, 1766, 5)), END, // 1770 DescribeConfigsResponse/Results/Configs
+    row(137), int16(ErrorCode), unread(NullableInt16), after(1, unread(Int16)), array(Int32, 1770, 11), END, // 1775 DescribeConfigsResponse/Results
+    int32(ThrottleTime), array(Int32, 1775, 11), END, // 1781 DescribeConfigsResponse v1
+    row(138), unread(Int16), unread(NullableInt16), after(3, array(Int32, 1766, 5)), after(1, unread(NullableInt16)), END, // 1784 DescribeConfigsResponse/Results/Configs
+    row(139), int16(ErrorCode), unread(NullableInt16), after(1, unread(Int16)), array(Int32, 1784, 14), END, // 1790 DescribeConfigsResponse/Results
+    int32(ThrottleTime), array(Int32, 1790, 11), END, // 1796 DescribeConfigsResponse v3
+    row(140), unread(Compact), unread(NullableCompact), after(1, last_tags(0, 0)), // 1799 DescribeConfigsResponse/Results/Configs/Synonyms
+    row(141), unread(Compact), unread(NullableCompact), after(3, array(Compact, 1799, 4)), after(1, unread(NullableCompact)), last_tags(0, 0), // 1803 DescribeConfigsResponse/Results/Configs
+    row(142), int16(ErrorCode), unread(NullableCompact), after(1, unread(Compact)), array(Compact, 1803, 9), last_tags(0, 0), // 1809 DescribeConfigsResponse/Results
+    tags(0, 0), int32(ThrottleTime), array(Compact, 1809, 7), last_tags(0, 0), // 1815 DescribeConfigsResponse v4
+    row(143), after(1, unread(Int16)), array(Int32, 1051, 4), END, // 1819 AlterConfigsRequest/Resources
+    array(Int32, 1819, 7), after(1, END), // 1823 AlterConfigsRequest v0
+    row(144), after(1, unread(Compact)), array(Compact, 1058, 3), last_tags(0, 0), // 1825 AlterConfigsRequest/Resources
+    tags(0, 0), array(Compact, 1825, 4), after(1, last_tags(0, 0)), // 1829 AlterConfigsRequest v2
+    row(145), int16(ErrorCode), unread(NullableInt16), after(1, unread(Int16)), END, // 1832 AlterConfigsResponse/Responses
+    int32(ThrottleTime), array(Int32, 1832, 7), END, // 1837 AlterConfigsResponse v0
+    row(146), int16(ErrorCode), unread(NullableCompact), after(1, unread(Compact)), last_tags(0, 0), // 1840 AlterConfigsResponse/Responses
+    tags(0, 0), int32(ThrottleTime), array(Compact, 1840, 6), last_tags(0, 0), // 1845 AlterConfigsResponse v2
+    row(147), unread(Int16), array(Int32, 132, 6), END, // 1849 AlterReplicaLogDirsRequest/Dirs
+    array(Int32, 1849, 6), END, // 1853 AlterReplicaLogDirsRequest v0
+    row(148), unread(Compact), array(Compact, 162, 3), last_tags(0, 0), // 1855 AlterReplicaLogDirsRequest/Dirs
+    tags(0, 0), array(Compact, 1855, 3), last_tags(0, 0), // 1859 AlterReplicaLogDirsRequest v2
+    array(NullableInt32, 132, 6), END, // 1862 DescribeLogDirsRequest v0
+    tags(0, 0), array(NullableCompact, 162, 3), last_tags(0, 0), // 1864 DescribeLogDirsRequest v2
+    row(149), unread(Int16), fixed_array(Int32, 21), END, // 1867 DescribeLogDirsResponse/Results/Topics
+    row(150), int16(ErrorCode), unread(Int16), array(Int32, 1867, 6), END, // 1871 DescribeLogDirsResponse/Results
+    int32(ThrottleTime), array(Int32, 1871, 8), END, // 1876 DescribeLogDirsResponse v0
+    row(151), after(21, last_tags(0, 0)), // 1879 DescribeLogDirsResponse/Results/Topics/Partitions
+    row(152), unread(Compact), array(Compact, 1879, 22), last_tags(0, 0), // 1881 DescribeLogDirsResponse/Results/Topics
+    row(153), int16(ErrorCode), unread(Compact), array(Compact, 1881, 3), last_tags(0, 0), // 1885 DescribeLogDirsResponse/Results
+    tags(0, 0), int32(ThrottleTime), array(Compact, 1885, 5), last_tags(0, 0), // 1890 DescribeLogDirsResponse v2
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 1885, 5), last_tags(0, 0), // 1894 DescribeLogDirsResponse v3
+    row(154), int16(ErrorCode), unread(Compact), array(Compact, 1881, 3), after(16, last_tags(0, 0)), // 1899 DescribeLogDirsResponse/Results
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 1899, 21), last_tags(0, 0), // 1904 DescribeLogDirsResponse v4
+    row(155), int16(ErrorCode), unread(Compact), array(Compact, 1881, 3), after(17, last_tags(0, 0)), // 1909 DescribeLogDirsResponse/Results
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 1909, 22), last_tags(0, 0), // 1914 DescribeLogDirsResponse v5
+    unread(Int32), END, // 1919 SaslAuthenticateRequest v0
+    tags(0, 0), unread(Compact), last_tags(0, 0), // 1921 SaslAuthenticateRequest v2
+    int16(ErrorCode), unread(NullableInt16), unread(Int32), END, // 1924 SaslAuthenticateResponse v0
+    int16(ErrorCode), unread(NullableInt16), unread(Int32), after(8, END), // 1928 SaslAuthenticateResponse v1
+    tags(0, 0), int16(ErrorCode), unread(NullableCompact), unread(Compact), after(8, last_tags(0, 0)), // 1932 SaslAuthenticateResponse v2
+    row(156), fixed_array(Int32, 4), END, // 1937 CreatePartitionsRequest/Topics/Assignments
+    row(157), unread(Int16), after(4, array(NullableInt32, 1937, 4)), END, // 1940 CreatePartitionsRequest/Topics
+    array(Int32, 1940, 10), int32(Wait), after(1, END), // 1944 CreatePartitionsRequest v0
+    row(158), fixed_array(Compact, 4), last_tags(0, 0), // 1947 CreatePartitionsRequest/Topics/Assignments
+    row(159), unread(Compact), after(4, array(NullableCompact, 1947, 2)), last_tags(0, 0), // 1950 CreatePartitionsRequest/Topics
+    tags(0, 0), array(Compact, 1950, 7), int32(Wait), after(1, last_tags(0, 0)), // 1954 CreatePartitionsRequest v2
+    array(Int32, 1232, 4), after(8, END), // 1958 CreateDelegationTokenRequest v0
+    tags(0, 0), array(Compact, 952, 3), after(8, last_tags(0, 0)), // 1960 CreateDelegationTokenRequest v2
+    tags(0, 0), unread(NullableCompact), unread(NullableCompact), array(Compact, 952, 3), after(8, last_tags(0, 0)), // 1963 CreateDelegationTokenRequest v3
+    int16(ErrorCode), unread(Int16), unread(Int16), after(24, unread(Int16)), unread(Int32), int32(ThrottleTime), END, // 1968 CreateDelegationTokenResponse v0
+    tags(0, 0), int16(ErrorCode), unread(Compact), unread(Compact), after(24, unread(Compact)), unread(Compact), int32(ThrottleTime), last_tags(0, 0), // 1975 CreateDelegationTokenResponse v2
+    tags(0, 0), int16(ErrorCode), unread(Compact), unread(Compact), unread(Compact), unread(Compact), after(24, unread(Compact)), unread(Compact), int32(ThrottleTime), last_tags(0, 0), // 1983 CreateDelegationTokenResponse v3
+    unread(Int32), after(8, END), // 1993 RenewDelegationTokenRequest v0
+    tags(0, 0), unread(Compact), after(8, last_tags(0, 0)), // 1995 RenewDelegationTokenRequest v2
+    int16(ErrorCode), after(8, int32(ThrottleTime)), END, // 1998 RenewDelegationTokenResponse v0
+    tags(0, 0), int16(ErrorCode), after(8, int32(ThrottleTime)), last_tags(0, 0), // 2001 RenewDelegationTokenResponse v2
+    array(NullableInt32, 1232, 4), END, // 2005 DescribeDelegationTokenRequest v0
+    tags(0, 0), array(NullableCompact, 952, 3), last_tags(0, 0), // 2007 DescribeDelegationTokenRequest v2
+    row(160), unread(Int16), unread(Int16), after(24, unread(Int16)), unread(Int32), array(Int32, 1232, 4), END, // 2010 DescribeDelegationTokenResponse/Tokens
+    int16(ErrorCode), array(Int32, 2010, 38), int32(ThrottleTime), END, // 2017 DescribeDelegationTokenResponse v0
+    row(161), unread(Compact), unread(Compact), after(24, unread(Compact)), unread(Compact), array(Compact, 952, 3), last_tags(0, 0), // 2021 DescribeDelegationTokenResponse/Tokens
+    tags(0, 0), int16(ErrorCode), array(Compact, 2021, 30), int32(ThrottleTime), last_tags(0, 0), // 2028 DescribeDelegationTokenResponse v2
+    row(162), unread(Compact), unread(Compact), unread(Compact), unread(Compact), after(24, unread(Compact)), unread(Compact), array(Compact, 952, 3), last_tags(0, 0), // 2033 DescribeDelegationTokenResponse/Tokens
+    tags(0, 0), int16(ErrorCode), array(Compact, 2033, 32), int32(ThrottleTime), last_tags(0, 0), // 2042 DescribeDelegationTokenResponse v3
+    array(NullableInt32, 132, 6), int32(Wait), END, // 2047 ElectLeadersRequest v0
+    after(1, array(NullableInt32, 132, 6)), int32(Wait), END, // 2050 ElectLeadersRequest v1
+    tags(0, 0), after(1, array(NullableCompact, 162, 3)), int32(Wait), last_tags(0, 0), // 2053 ElectLeadersRequest v2
+    row(163), after(4, int16(ErrorCode)), unread(NullableInt16), END, // 2057 ElectLeadersResponse/ReplicaElectionResults/PartitionResult
+    unread(Int16), array(Int32, 2057, 8), END, // 2061 ElectLeadersResponse/ReplicaElectionResults
+    int32(ThrottleTime), array(Int32, 2061, 6), END, // 2064 ElectLeadersResponse v0
+    int32(ThrottleTime), int16(ErrorCode), array(Int32, 2061, 6), END, // 2067 ElectLeadersResponse v1
+    row(164), after(4, int16(ErrorCode)), unread(NullableCompact), last_tags(0, 0), // 2071 ElectLeadersResponse/ReplicaElectionResults/PartitionResult
+    unread(Compact), array(Compact, 2071, 8), last_tags(0, 0), // 2075 ElectLeadersResponse/ReplicaElectionResults
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2075, 3), last_tags(0, 0), // 2078 ElectLeadersResponse v2
+    row(165), unread(Int16), after(1, unread(NullableInt16)), END, // 2083 IncrementalAlterConfigsRequest/Resources/Configs
+    row(166), after(1, unread(Int16)), array(Int32, 2083, 5), END, // 2087 IncrementalAlterConfigsRequest/Resources
+    array(Int32, 2087, 7), after(1, END), // 2091 IncrementalAlterConfigsRequest v0
+    row(167), unread(Compact), after(1, unread(NullableCompact)), last_tags(0, 0), // 2093 IncrementalAlterConfigsRequest/Resources/Configs
+    row(168), after(1, unread(Compact)), array(Compact, 2093, 4), last_tags(0, 0), // 2097 IncrementalAlterConfigsRequest/Resources
+    tags(0, 0), array(Compact, 2097, 4), after(1, last_tags(0, 0)), // 2101 IncrementalAlterConfigsRequest v1
+    row(169), after(4, fixed_array(NullableCompact, 4)), last_tags(0, 0), // 2104 AlterPartitionReassignmentsRequest/Topics/Partitions
+    row(170), unread(Compact), array(Compact, 2104, 6), last_tags(0, 0), // 2107 AlterPartitionReassignmentsRequest/Topics
+    tags(0, 0), int32(Wait), array(Compact, 2107, 3), last_tags(0, 0), // 2111 AlterPartitionReassignmentsRequest v0
+    tags(0, 0), int32(Wait), after(1, array(Compact, 2107, 3)), last_tags(0, 0), // 2115 AlterPartitionReassignmentsRequest v1
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 2075, 3), last_tags(0, 0), // 2119 AlterPartitionReassignmentsResponse v0
+    tags(0, 0), int32(ThrottleTime), after(1, int16(ErrorCode)), unread(NullableCompact), array(Compact, 2075, 3), last_tags(0, 0), // 2125 AlterPartitionReassignmentsResponse v1
+    tags(0, 0), int32(Wait), array(NullableCompact, 162, 3), last_tags(0, 0), // 2131 ListPartitionReassignmentsRequest v0
+    row(171), after(4, fixed_array(Compact, 4)), fixed_array(Compact, 4), fixed_array(Compact, 4), last_tags(0, 0), // 2135 ListPartitionReassignmentsResponse/Topics/Partitions
+    row(172), unread(Compact), array(Compact, 2135, 8), last_tags(0, 0), // 2140 ListPartitionReassignmentsResponse/Topics
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 2140, 3), last_tags(0, 0), // 2144 ListPartitionReassignmentsResponse v0
+    int16(ErrorCode), int32(ThrottleTime), array(Int32, 775, 6), END, // 2150 OffsetDeleteResponse v0
+    array(Int32, 2083, 5), after(1, END), // 2154 DescribeClientQuotasRequest v0
+    tags(0, 0), array(Compact, 2093, 4), after(1, last_tags(0, 0)), // 2156 DescribeClientQuotasRequest v1
+    row(173), unread(Int16), after(8, END), // 2159 DescribeClientQuotasResponse/Entries/Values
+    row(174), array(Int32, 1051, 4), array(Int32, 2159, 10), END, // 2162 DescribeClientQuotasResponse/Entries
+    int32(ThrottleTime), int16(ErrorCode), unread(NullableInt16), array(NullableInt32, 2162, 8), END, // 2166 DescribeClientQuotasResponse v0
+    row(175), unread(Compact), after(8, last_tags(0, 0)), // 2171 DescribeClientQuotasResponse/Entries/Values
+    row(176), array(Compact, 1058, 3), array(Compact, 2171, 10), last_tags(0, 0), // 2174 DescribeClientQuotasResponse/Entries
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(NullableCompact, 2174, 3), last_tags(0, 0), // 2178 DescribeClientQuotasResponse v1
+    row(177), unread(Int16), after(9, END), // 2184 AlterClientQuotasRequest/Entries/Ops
+    row(178), array(Int32, 1051, 4), array(Int32, 2184, 11), END, // 2187 AlterClientQuotasRequest/Entries
+    array(Int32, 2187, 8), after(1, END), // 2191 AlterClientQuotasRequest v0
+    row(179), unread(Compact), after(9, last_tags(0, 0)), // 2193 AlterClientQuotasRequest/Entries/Ops
+    row(180), array(Compact, 1058, 3), array(Compact, 2193, 11), last_tags(0, 0), // 2196 AlterClientQuotasRequest/Entries
+    tags(0, 0), array(Compact, 2196, 3), after(1, last_tags(0, 0)), // 2200 AlterClientQuotasRequest v1
+    row(181), int16(ErrorCode), unread(NullableInt16), array(Int32, 1051, 4), END, // 2203 AlterClientQuotasResponse/Entries
+    int32(ThrottleTime), array(Int32, 2203, 8), END, // 2208 AlterClientQuotasResponse v0
+    row(182), int16(ErrorCode), unread(NullableCompact), array(Compact, 1058, 3), last_tags(0, 0), // 2211 AlterClientQuotasResponse/Entries
+    tags(0, 0), int32(ThrottleTime), array(Compact, 2211, 5), last_tags(0, 0), // 2216 AlterClientQuotasResponse v1
+    tags(0, 0), array(NullableCompact, 338, 2), last_tags(0, 0), // 2220 DescribeUserScramCredentialsRequest v0
+    row(183), after(5, last_tags(0, 0)), // 2223 DescribeUserScramCredentialsResponse/Results/CredentialInfos
+    unread(Compact), int16(ErrorCode), unread(NullableCompact), array(Compact, 2223, 6), last_tags(0, 0), // 2225 DescribeUserScramCredentialsResponse/Results
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 2225, 6), last_tags(0, 0), // 2230 DescribeUserScramCredentialsResponse v0
+    row(184), unread(Compact), after(1, last_tags(0, 0)), // 2236 AlterUserScramCredentialsRequest/Deletions
+    row(185), unread(Compact), after(5, unread(Compact)), unread(Compact), last_tags(0, 0), // 2239 AlterUserScramCredentialsRequest/Upsertions
+    tags(0, 0), array(Compact, 2236, 3), array(Compact, 2239, 9), last_tags(0, 0), // 2244 AlterUserScramCredentialsRequest v0
+    row(186), after(24, last_tags(0, 0)), // 2248 VoteRequest/Topics/Partitions
+    row(187), unread(Compact), array(Compact, 2248, 25), last_tags(0, 0), // 2250 VoteRequest/Topics
+    tags(0, 0), unread(NullableCompact), array(Compact, 2250, 3), last_tags(0, 0), // 2254 VoteRequest v0
+    row(188), after(56, last_tags(0, 0)), // 2258 VoteRequest/Topics/Partitions
+    row(189), unread(Compact), array(Compact, 2258, 57), last_tags(0, 0), // 2260 VoteRequest/Topics
+    tags(0, 0), unread(NullableCompact), after(4, array(Compact, 2260, 3)), last_tags(0, 0), // 2264 VoteRequest v1
+    row(190), after(57, last_tags(0, 0)), // 2268 VoteRequest/Topics/Partitions
+    row(191), unread(Compact), array(Compact, 2268, 58), last_tags(0, 0), // 2270 VoteRequest/Topics
+    tags(0, 0), unread(NullableCompact), after(4, array(Compact, 2270, 3)), last_tags(0, 0), // 2274 VoteRequest v2
+    row(192), after(4, int16(ErrorCode)), after(9, last_tags(0, 0)), // 2278 VoteResponse/Topics/Partitions
+    unread(Compact), array(Compact, 2278, 16), last_tags(0, 0), // 2281 VoteResponse/Topics
+    tags(0, 0), int16(ErrorCode), array(Compact, 2281, 3), last_tags(0, 0), // 2284 VoteResponse v0
+    unread(NullableInt16), array(Int32, 273, 6), END, // 2288 BeginQuorumEpochRequest v0
+    row(193), after(28, last_tags(0, 0)), // 2291 BeginQuorumEpochRequest/Topics/Partitions
+    row(194), unread(Compact), array(Compact, 2291, 29), last_tags(0, 0), // 2293 BeginQuorumEpochRequest/Topics
+    tags(0, 0), unread(NullableCompact), after(4, array(Compact, 2293, 3)), array(Compact, 1620, 5), last_tags(0, 0), // 2297 BeginQuorumEpochRequest v1
+    int16(ErrorCode), array(Int32, 39, 6), END, // 2302 BeginQuorumEpochResponse v0
+    row(195), after(4, int16(ErrorCode)), after(8, last_tags(0, 0)), // 2305 BeginQuorumEpochResponse/Topics/Partitions
+    unread(Compact), array(Compact, 2305, 15), last_tags(0, 0), // 2308 BeginQuorumEpochResponse/Topics
+    tags(0, 0), int16(ErrorCode), array(Compact, 2308, 3), last_tags(0, 0), // 2311 BeginQuorumEpochResponse v1
+    row(196), after(12, fixed_array(Int32, 4)), END, // 2315 EndQuorumEpochRequest/Topics/Partitions
+    row(197), unread(Int16), array(Int32, 2315, 16), END, // 2318 EndQuorumEpochRequest/Topics
+    unread(NullableInt16), array(Int32, 2318, 6), END, // 2322 EndQuorumEpochRequest v0
+    row(198), after(20, last_tags(0, 0)), // 2325 EndQuorumEpochRequest/Topics/Partitions/PreferredCandidates
+    row(199), after(12, array(Compact, 2325, 21)), last_tags(0, 0), // 2327 EndQuorumEpochRequest/Topics/Partitions
+    row(200), unread(Compact), array(Compact, 2327, 14), last_tags(0, 0), // 2330 EndQuorumEpochRequest/Topics
+    tags(0, 0), unread(NullableCompact), array(Compact, 2330, 3), array(Compact, 1620, 5), last_tags(0, 0), // 2334 EndQuorumEpochRequest v1
+    row(201), after(4, last_tags(0, 0)), // 2339 DescribeQuorumRequest/Topics/Partitions
+    row(202), unread(Compact), array(Compact, 2339, 5), last_tags(0, 0), // 2341 DescribeQuorumRequest/Topics
+    tags(0, 0), array(Compact, 2341, 3), last_tags(0, 0), // 2345 DescribeQuorumRequest v0
+    row(203), after(4, int16(ErrorCode)), after(16, array(Compact, 1412, 13)), array(Compact, 1412, 13), last_tags(0, 0), // 2348 DescribeQuorumResponse/Topics/Partitions
+    unread(Compact), array(Compact, 2348, 25), last_tags(0, 0), // 2353 DescribeQuorumResponse/Topics
+    tags(0, 0), int16(ErrorCode), array(Compact, 2353, 3), last_tags(0, 0), // 2356 DescribeQuorumResponse v0
+    row(204), after(4, int16(ErrorCode)), after(16, array(Compact, 2291, 29)), array(Compact, 2291, 29), last_tags(0, 0), // 2360 DescribeQuorumResponse/Topics/Partitions
+    unread(Compact), array(Compact, 2360, 25), last_tags(0, 0), // 2365 DescribeQuorumResponse/Topics
+    tags(0, 0), int16(ErrorCode), array(Compact, 2365, 3), last_tags(0, 0), // 2368 DescribeQuorumResponse v1
+    row(205), after(44, last_tags(0, 0)), // 2372 DescribeQuorumResponse/Topics/Partitions/CurrentVoters
+    row(206), after(4, int16(ErrorCode)), unread(NullableCompact), after(16, array(Compact, 2372, 45)), array(Compact, 2372, 45), last_tags(0, 0), // 2374 DescribeQuorumResponse/Topics/Partitions
+    unread(Compact), array(Compact, 2374, 26), last_tags(0, 0), // 2380 DescribeQuorumResponse/Topics
+    row(207), after(4, array(Compact, 1620, 5)), last_tags(0, 0), // 2383 DescribeQuorumResponse/Nodes
+    tags(0, 0), int16(ErrorCode), unread(NullableCompact), array(Compact, 2380, 3), array(Compact, 2383, 6), last_tags(0, 0), // 2386 DescribeQuorumResponse v2
+    row(208), after(8, fixed_array(Compact, 4)), after(4, last_tags(0, 0)), // 2392 AlterPartitionRequest/Topics/Partitions
+    row(209), unread(Compact), array(Compact, 2392, 14), last_tags(0, 0), // 2395 AlterPartitionRequest/Topics
+    tags(0, 0), after(12, array(Compact, 2395, 3)), last_tags(0, 0), // 2399 AlterPartitionRequest v0
+    row(210), after(8, fixed_array(Compact, 4)), after(5, last_tags(0, 0)), // 2402 AlterPartitionRequest/Topics/Partitions
+    row(211), unread(Compact), array(Compact, 2402, 15), last_tags(0, 0), // 2405 AlterPartitionRequest/Topics
+    tags(0, 0), after(12, array(Compact, 2405, 3)), last_tags(0, 0), // 2409 AlterPartitionRequest v1
+    row(212), after(16, array(Compact, 2402, 15)), last_tags(0, 0), // 2412 AlterPartitionRequest/Topics
+    tags(0, 0), after(12, array(Compact, 2412, 18)), last_tags(0, 0), // 2415 AlterPartitionRequest v2
+    row(213), after(8, array(Compact, 1412, 13)), after(5, last_tags(0, 0)), // 2418 AlterPartitionRequest/Topics/Partitions
+    row(214), after(16, array(Compact, 2418, 15)), last_tags(0, 0), // 2421 AlterPartitionRequest/Topics
+    tags(0, 0), after(12, array(Compact, 2421, 18)), last_tags(0, 0), // 2424 AlterPartitionRequest v3
+    row(215), after(4, int16(ErrorCode)), after(8, fixed_array(Compact, 4)), after(4, last_tags(0, 0)), // 2427 AlterPartitionResponse/Topics/Partitions
+    unread(Compact), array(Compact, 2427, 20), last_tags(0, 0), // 2431 AlterPartitionResponse/Topics
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2431, 3), last_tags(0, 0), // 2434 AlterPartitionResponse v0
+    row(216), after(4, int16(ErrorCode)), after(8, fixed_array(Compact, 4)), after(5, last_tags(0, 0)), // 2439 AlterPartitionResponse/Topics/Partitions
+    unread(Compact), array(Compact, 2439, 21), last_tags(0, 0), // 2443 AlterPartitionResponse/Topics
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2443, 3), last_tags(0, 0), // 2446 AlterPartitionResponse v1
+    after(16, array(Compact, 2439, 21)), last_tags(0, 0), // 2451 AlterPartitionResponse/Topics
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2451, 18), last_tags(0, 0), // 2453 AlterPartitionResponse v2
+    row(217), unread(Compact), after(3, last_tags(0, 0)), // 2458 UpdateFeaturesRequest/FeatureUpdates
+    tags(0, 0), int32(Wait), array(Compact, 2458, 5), last_tags(0, 0), // 2461 UpdateFeaturesRequest v0
+    tags(0, 0), int32(Wait), array(Compact, 2458, 5), after(1, last_tags(0, 0)), // 2465 UpdateFeaturesRequest v1
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 1393, 5), last_tags(0, 0), // 2469 UpdateFeaturesResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), last_tags(0, 0), // 2475 UpdateFeaturesResponse v2
+    tags(0, 0), unread(Compact), unread(NullableCompact), unread(Compact), last_tags(0, 0), // 2480 EnvelopeRequest v0
+    tags(0, 0), unread(NullableCompact), int16(ErrorCode), last_tags(0, 0), // 2485 EnvelopeResponse v0
+    after(20, tags(0, 0)), after(8, last_tags(0, 0)), // 2489 FetchSnapshotRequest/Topics/Partitions
+    unread(Compact), array(Compact, 2489, 30), last_tags(0, 0), // 2491 FetchSnapshotRequest/Topics
+    tags(0, 0), after(8, array(Compact, 2491, 3)), last_tags(0, 0), // 2494 FetchSnapshotRequest v0
+    after(4, int16(ErrorCode)), after(12, tags(0, 0)), after(16, unread(Compact)), last_tags(0, 0), // 2497 FetchSnapshotResponse/Topics/Partitions
+    unread(Compact), array(Compact, 2497, 37), last_tags(0, 0), // 2501 FetchSnapshotResponse/Topics
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2501, 3), last_tags(0, 0), // 2504 FetchSnapshotResponse v0
+    tags(0, 0), after(1, last_tags(0, 0)), // 2509 DescribeClusterRequest v0
+    tags(0, 0), after(2, last_tags(0, 0)), // 2511 DescribeClusterRequest v1
+    tags(0, 0), after(3, last_tags(0, 0)), // 2513 DescribeClusterRequest v2
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), unread(Compact), after(4, array(Compact, 91, 11)), after(4, last_tags(0, 0)), // 2515 DescribeClusterResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), after(1, unread(Compact)), after(4, array(Compact, 91, 11)), after(4, last_tags(0, 0)), // 2522 DescribeClusterResponse v1
+    int32(NodeId), bytes(Host, Compact), int32(Port), unread(NullableCompact), after(1, last_tags(0, 0)), // 2529 DescribeClusterResponse/Brokers
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), after(1, unread(Compact)), after(4, array(Compact, 2529, 12)), after(4, last_tags(0, 0)), // 2534 DescribeClusterResponse v2
+    tags(0, 0), array(Compact, 162, 3), last_tags(0, 0), // 2541 DescribeProducersRequest v0
+    row(218), after(36, last_tags(0, 0)), // 2544 DescribeProducersResponse/Topics/Partitions/ActiveProducers
+    row(219), after(4, int16(ErrorCode)), unread(NullableCompact), array(Compact, 2544, 37), last_tags(0, 0), // 2546 DescribeProducersResponse/Topics/Partitions
+    unread(Compact), array(Compact, 2546, 9), last_tags(0, 0), // 2551 DescribeProducersResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, 2551, 3), last_tags(0, 0), // 2554 DescribeProducersResponse v0
+    row(220), unread(Compact), unread(Compact), after(4, last_tags(0, 0)), // 2558 BrokerRegistrationRequest/Listeners
+    tags(0, 0), after(4, unread(Compact)), after(16, array(Compact, 2558, 7)), array(Compact, 701, 6), unread(NullableCompact), last_tags(0, 0), // 2562 BrokerRegistrationRequest v0
+    tags(0, 0), after(4, unread(Compact)), after(16, array(Compact, 2558, 7)), array(Compact, 701, 6), unread(NullableCompact), after(1, last_tags(0, 0)), // 2568 BrokerRegistrationRequest v1
+    tags(0, 0), after(4, unread(Compact)), after(16, array(Compact, 2558, 7)), array(Compact, 701, 6), unread(NullableCompact), after(1, fixed_array(Compact, 16)), last_tags(0, 0), // 2574 BrokerRegistrationRequest v2
+    tags(0, 0), after(4, unread(Compact)), after(16, array(Compact, 2558, 7)), array(Compact, 701, 6), unread(NullableCompact), after(1, fixed_array(Compact, 16)), after(8, last_tags(0, 0)), // 2581 BrokerRegistrationRequest v3
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(8, last_tags(0, 0)), // 2588 BrokerRegistrationResponse v0
+    tags(0, 0), after(22, last_tags(0, 0)), // 2592 BrokerHeartbeatRequest v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(3, last_tags(0, 0)), // 2594 BrokerHeartbeatResponse v0
+    tags(0, 0), after(4, last_tags(0, 0)), // 2598 UnregisterBrokerRequest v0
+    row(221), int16(ErrorCode), unread(Compact), unread(Compact), after(22, array(Compact, 162, 3)), last_tags(0, 0), // 2600 DescribeTransactionsResponse/TransactionStates
+    tags(0, 0), int32(ThrottleTime), array(Compact, 2600, 28), last_tags(0, 0), // 2606 DescribeTransactionsResponse v0
+    tags(0, 0), array(Compact, 892, 1), fixed_array(Compact, 8), last_tags(0, 0), // 2610 ListTransactionsRequest v0
+    tags(0, 0), array(Compact, 892, 1), fixed_array(Compact, 8), after(8, last_tags(0, 0)), // 2614 ListTransactionsRequest v1
+    tags(0, 0), array(Compact, 892, 1), fixed_array(Compact, 8), after(8, unread(NullableCompact)), last_tags(0, 0), // 2618 ListTransactionsRequest v2
+    row(222), unread(Compact), after(8, unread(Compact)), last_tags(0, 0), // 2623 ListTransactionsResponse/TransactionStates
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 892, 1), array(Compact, 2623, 11), last_tags(0, 0), // 2627 ListTransactionsResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(12, last_tags(0, 0)), // 2633 AllocateProducerIdsResponse v0
+    tags(0, 0), unread(Compact), unread(Compact), after(4, unread(NullableCompact)), unread(NullableCompact), after(4, array(NullableCompact, 892, 1)), unread(NullableCompact), array(NullableCompact, 176, 18), last_tags(0, 0), // 2637 ConsumerGroupHeartbeatRequest v0
+    tags(0, 0), unread(Compact), unread(Compact), after(4, unread(NullableCompact)), unread(NullableCompact), after(4, array(NullableCompact, 892, 1)), unread(NullableCompact), unread(NullableCompact), array(NullableCompact, 176, 18), last_tags(0, 0), // 2646 ConsumerGroupHeartbeatRequest v1
+    array(Compact, 176, 18), last_tags(0, 0), // 2656 ConsumerGroupHeartbeatResponse/Assignment
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), unread(NullableCompact), after(8, nullable_struct(2656)), last_tags(0, 0), // 2658 ConsumerGroupHeartbeatResponse v0
+    row(223), after(16, unread(Compact)), fixed_array(Compact, 4), last_tags(0, 0), // 2665 ConsumerGroupDescribeResponse/Groups/Members/Assignment/TopicPartitions
+    unread(Compact), unread(NullableCompact), unread(NullableCompact), after(4, unread(Compact)), unread(Compact), array(Compact, 892, 1), unread(NullableCompact), array(Compact, 2665, 19), tags(0, 0), array(Compact, 2665, 19), tags(0, 0), last_tags(0, 0), // 2669 ConsumerGroupDescribeResponse/Groups/Members
+    int16(ErrorCode), unread(NullableCompact), unread(Compact), unread(Compact), after(8, unread(Compact)), array(Compact, 2669, 16), after(4, last_tags(0, 0)), // 2681 ConsumerGroupDescribeResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, 2681, 20), last_tags(0, 0), // 2688 ConsumerGroupDescribeResponse v0
+    unread(Compact), unread(NullableCompact), unread(NullableCompact), after(4, unread(Compact)), unread(Compact), array(Compact, 892, 1), unread(NullableCompact), array(Compact, 2665, 19), tags(0, 0), array(Compact, 2665, 19), tags(0, 0), after(1, last_tags(0, 0)), // 2692 ConsumerGroupDescribeResponse/Groups/Members
+    int16(ErrorCode), unread(NullableCompact), unread(Compact), unread(Compact), after(8, unread(Compact)), array(Compact, 2692, 17), after(4, last_tags(0, 0)), // 2704 ConsumerGroupDescribeResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, 2704, 20), last_tags(0, 0), // 2711 ConsumerGroupDescribeResponse v1
+    tags(0, 0), after(21, array(Compact, 2558, 7)), array(Compact, 701, 6), last_tags(0, 0), // 2715 ControllerRegistrationRequest v0
+    tags(0, 0), after(16, last_tags(0, 0)), // 2719 GetTelemetrySubscriptionsRequest v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(20, fixed_array(Compact, 1)), after(9, array(Compact, 892, 1)), last_tags(0, 0), // 2721 GetTelemetrySubscriptionsResponse v0
+    tags(0, 0), after(22, unread(Compact)), last_tags(0, 0), // 2727 PushTelemetryRequest v0
+    row(224), after(16, array(Compact, 2339, 5)), last_tags(0, 0), // 2730 AssignReplicasToDirsRequest/Directories/Topics
+    row(225), after(16, array(Compact, 2730, 18)), last_tags(0, 0), // 2733 AssignReplicasToDirsRequest/Directories
+    tags(0, 0), after(12, array(Compact, 2733, 18)), last_tags(0, 0), // 2736 AssignReplicasToDirsRequest v0
+    after(16, array(Compact, 580, 18)), last_tags(0, 0), // 2739 AssignReplicasToDirsResponse/Directories
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2739, 18), last_tags(0, 0), // 2741 AssignReplicasToDirsResponse v0
+    tags(0, 0), fixed_array(Compact, 1), last_tags(0, 0), // 2746 ListConfigResourcesRequest v1
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 338, 2), last_tags(0, 0), // 2749 ListConfigResourcesResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2236, 3), last_tags(0, 0), // 2754 ListConfigResourcesResponse v1
+    unread(Compact), after(4, last_tags(0, 0)), // 2759 DescribeTopicPartitionsRequest/Cursor
+    tags(0, 0), array(Compact, 338, 2), after(4, nullable_struct(2759)), last_tags(0, 0), // 2761 DescribeTopicPartitionsRequest v0
+    row(226), int16(ErrorCode), after(12, fixed_array(Compact, 4)), fixed_array(Compact, 4), fixed_array(NullableCompact, 4), fixed_array(NullableCompact, 4), fixed_array(Compact, 4), last_tags(0, 0), // 2765 DescribeTopicPartitionsResponse/Topics/Partitions
+    int16(ErrorCode), unread(NullableCompact), after(17, array(Compact, 2765, 20)), after(4, last_tags(0, 0)), // 2773 DescribeTopicPartitionsResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, 2773, 26), nullable_struct(2759), last_tags(0, 0), // 2777 DescribeTopicPartitionsResponse v0
+    tags(0, 0), unread(Compact), unread(Compact), after(4, unread(NullableCompact)), array(NullableCompact, 892, 1), last_tags(0, 0), // 2782 ShareGroupHeartbeatRequest v0
+    unread(Compact), unread(NullableCompact), after(4, unread(Compact)), unread(Compact), array(Compact, 892, 1), array(Compact, 2665, 19), tags(0, 0), last_tags(0, 0), // 2788 ShareGroupDescribeResponse/Groups/Members
+    int16(ErrorCode), unread(NullableCompact), unread(Compact), unread(Compact), after(8, unread(Compact)), array(Compact, 2788, 12), after(4, last_tags(0, 0)), // 2796 ShareGroupDescribeResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, 2796, 20), last_tags(0, 0), // 2803 ShareGroupDescribeResponse v0
+    row(227), after(16, fixed_array(Compact, 1)), last_tags(0, 0), // 2807 ShareFetchRequest/Topics/Partitions/AcknowledgementBatches
+    row(228), after(8, array(Compact, 2807, 18)), last_tags(0, 0), // 2810 ShareFetchRequest/Topics/Partitions
+    row(229), after(16, array(Compact, 2810, 10)), last_tags(0, 0), // 2813 ShareFetchRequest/Topics
+    tags(0, 0), unread(NullableCompact), unread(NullableCompact), after(4, int32(Wait)), after(8, array(Compact, 2813, 18)), array(Compact, 176, 18), last_tags(0, 0), // 2816 ShareFetchRequest v0
+    row(230), after(4, array(Compact, 2807, 18)), last_tags(0, 0), // 2823 ShareFetchRequest/Topics/Partitions
+    row(231), after(16, array(Compact, 2823, 6)), last_tags(0, 0), // 2826 ShareFetchRequest/Topics
+    tags(0, 0), unread(NullableCompact), unread(NullableCompact), after(4, int32(Wait)), after(16, array(Compact, 2826, 18)), array(Compact, 176, 18), last_tags(0, 0), // 2829 ShareFetchRequest v1
+    tags(0, 0), unread(NullableCompact), unread(NullableCompact), after(4, int32(Wait)), after(18, array(Compact, 2826, 18)), array(Compact, 176, 18), last_tags(0, 0), // 2836 ShareFetchRequest v2
+    row(232), after(18, last_tags(0, 0)), // 2843 ShareFetchResponse/Responses/Partitions/AcquiredRecords
+    after(4, int16(ErrorCode)), unread(NullableCompact), int16(ErrorCode), unread(NullableCompact), after(8, tags(0, 0)), unread(NullableCompact), array(Compact, 2843, 19), last_tags(0, 0), // 2845 ShareFetchResponse/Responses/Partitions
+    after(16, array(Compact, 2845, 22)), last_tags(0, 0), // 2853 ShareFetchResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 2853, 18), array(Compact, 91, 11), last_tags(0, 0), // 2855 ShareFetchResponse v0
+    after(4, int16(ErrorCode)), unread(NullableCompact), int16(ErrorCode), unread(NullableCompact), after(8, tags(0, 0)), unread(Compact), array(Compact, 2843, 19), last_tags(0, 0), // 2862 ShareFetchResponse/Responses/Partitions
+    after(16, array(Compact, 2862, 22)), last_tags(0, 0), // 2870 ShareFetchResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), after(4, array(Compact, 2870, 18)), array(Compact, 91, 11), last_tags(0, 0), // 2872 ShareFetchResponse v1
+    tags(0, 0), unread(NullableCompact), unread(NullableCompact), after(4, array(Compact, 2826, 18)), last_tags(0, 0), // 2879 ShareAcknowledgeRequest v0
+    tags(0, 0), unread(NullableCompact), unread(NullableCompact), after(5, array(Compact, 2826, 18)), last_tags(0, 0), // 2884 ShareAcknowledgeRequest v2
+    after(4, int16(ErrorCode)), unread(NullableCompact), after(8, tags(0, 0)), last_tags(0, 0), // 2889 ShareAcknowledgeResponse/Responses/Partitions
+    after(16, array(Compact, 2889, 17)), last_tags(0, 0), // 2893 ShareAcknowledgeResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 2893, 18), array(Compact, 91, 11), last_tags(0, 0), // 2895 ShareAcknowledgeResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), after(4, array(Compact, 2893, 18)), array(Compact, 91, 11), last_tags(0, 0), // 2902 ShareAcknowledgeResponse v2
+    tags(0, 0), unread(NullableCompact), int32(Wait), after(20, array(Compact, 1620, 5)), last_tags(0, 0), // 2909 AddRaftVoterRequest v0
+    tags(0, 0), unread(NullableCompact), int32(Wait), after(20, array(Compact, 1620, 5)), after(1, last_tags(0, 0)), // 2914 AddRaftVoterRequest v1
+    tags(0, 0), unread(NullableCompact), after(20, last_tags(0, 0)), // 2919 RemoveRaftVoterRequest v0
+    tags(0, 0), unread(NullableCompact), after(24, array(Compact, 1620, 5)), after(4, tags(0, 0)), last_tags(0, 0), // 2922 UpdateRaftVoterRequest v0
+    row(233), after(16, array(Compact, 244, 17)), last_tags(0, 0), // 2927 InitializeShareGroupStateRequest/Topics
+    tags(0, 0), unread(Compact), array(Compact, 2927, 18), last_tags(0, 0), // 2930 InitializeShareGroupStateRequest v0
+    after(16, array(Compact, 2071, 8)), last_tags(0, 0), // 2934 InitializeShareGroupStateResponse/Results
+    tags(0, 0), array(Compact, 2934, 18), last_tags(0, 0), // 2936 InitializeShareGroupStateResponse v0
+    row(234), after(8, last_tags(0, 0)), // 2939 ReadShareGroupStateRequest/Topics/Partitions
+    row(235), after(16, array(Compact, 2939, 9)), last_tags(0, 0), // 2941 ReadShareGroupStateRequest/Topics
+    tags(0, 0), unread(Compact), array(Compact, 2941, 18), last_tags(0, 0), // 2944 ReadShareGroupStateRequest v0
+    row(236), after(19, last_tags(0, 0)), // 2948 ReadShareGroupStateResponse/Results/Partitions/StateBatches
+    row(237), after(4, int16(ErrorCode)), unread(NullableCompact), after(12, array(Compact, 2948, 20)), last_tags(0, 0), // 2950 ReadShareGroupStateResponse/Results/Partitions
+    after(16, array(Compact, 2950, 21)), last_tags(0, 0), // 2955 ReadShareGroupStateResponse/Results
+    tags(0, 0), array(Compact, 2955, 18), last_tags(0, 0), // 2957 ReadShareGroupStateResponse v0
+    row(238), after(20, array(Compact, 2948, 20)), last_tags(0, 0), // 2960 WriteShareGroupStateRequest/Topics/Partitions
+    row(239), after(16, array(Compact, 2960, 22)), last_tags(0, 0), // 2963 WriteShareGroupStateRequest/Topics
+    tags(0, 0), unread(Compact), array(Compact, 2963, 18), last_tags(0, 0), // 2966 WriteShareGroupStateRequest v0
+    row(240), after(24, array(Compact, 2948, 20)), last_tags(0, 0), // 2970 WriteShareGroupStateRequest/Topics/Partitions
+    row(241), after(16, array(Compact, 2970, 26)), last_tags(0, 0), // 2973 WriteShareGroupStateRequest/Topics
+    tags(0, 0), unread(Compact), array(Compact, 2973, 18), last_tags(0, 0), // 2976 WriteShareGroupStateRequest v1
+    tags(0, 0), unread(Compact), array(Compact, 2730, 18), last_tags(0, 0), // 2980 DeleteShareGroupStateRequest v0
+    row(242), after(4, int16(ErrorCode)), unread(NullableCompact), after(16, last_tags(0, 0)), // 2984 ReadShareGroupStateSummaryResponse/Results/Partitions
+    after(16, array(Compact, 2984, 24)), last_tags(0, 0), // 2988 ReadShareGroupStateSummaryResponse/Results
+    tags(0, 0), array(Compact, 2988, 18), last_tags(0, 0), // 2990 ReadShareGroupStateSummaryResponse v0
+    row(243), after(4, int16(ErrorCode)), unread(NullableCompact), after(20, last_tags(0, 0)), // 2993 ReadShareGroupStateSummaryResponse/Results/Partitions
+    after(16, array(Compact, 2993, 28)), last_tags(0, 0), // 2997 ReadShareGroupStateSummaryResponse/Results
+    tags(0, 0), array(Compact, 2997, 18), last_tags(0, 0), // 2999 ReadShareGroupStateSummaryResponse v1
+    row(244), unread(Compact), after(6, array(Compact, 952, 3)), last_tags(0, 0), // 3002 StreamsGroupHeartbeatRequest/Topology/Subtopologies/StateChangelogTopics
+    row(245), fixed_array(Compact, 2), fixed_array(Compact, 2), fixed_array(Compact, 2), last_tags(0, 0), // 3006 StreamsGroupHeartbeatRequest/Topology/Subtopologies/CopartitionGroups
+    row(246), unread(Compact), array(Compact, 892, 1), array(Compact, 892, 1), array(Compact, 3002, 9), array(Compact, 892, 1), array(Compact, 3002, 9), array(Compact, 3006, 4), last_tags(0, 0), // 3011 StreamsGroupHeartbeatRequest/Topology/Subtopologies
+    after(4, array(Compact, 3011, 8)), last_tags(0, 0), // 3020 StreamsGroupHeartbeatRequest/Topology
+    unread(Compact), after(2, last_tags(0, 0)), // 3022 StreamsGroupHeartbeatRequest/UserEndpoint
+    row(247), unread(Compact), after(12, last_tags(0, 0)), // 3024 StreamsGroupHeartbeatRequest/TaskOffsets
+    tags(0, 0), unread(Compact), unread(Compact), after(8, unread(NullableCompact)), unread(NullableCompact), after(4, nullable_struct(3020)), array(NullableCompact, 162, 3), array(NullableCompact, 162, 3), array(NullableCompact, 162, 3), unread(NullableCompact), nullable_struct(3022), array(NullableCompact, 952, 3), array(NullableCompact, 3024, 14), array(NullableCompact, 3024, 14), after(1, last_tags(0, 0)), // 3027 StreamsGroupHeartbeatRequest v0
+    row(248), after(1, unread(Compact)), last_tags(0, 0), // 3042 StreamsGroupHeartbeatResponse/Status
+    unread(Compact), after(2, tags(0, 0)), array(Compact, 162, 3), array(Compact, 162, 3), last_tags(0, 0), // 3045 StreamsGroupHeartbeatResponse/PartitionsByUserEndpoint
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), unread(Compact), after(16, array(NullableCompact, 3042, 3)), array(NullableCompact, 162, 3), array(NullableCompact, 162, 3), array(NullableCompact, 162, 3), after(4, array(NullableCompact, 3045, 7)), last_tags(0, 0), // 3050 StreamsGroupHeartbeatResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), unread(Compact), after(20, array(NullableCompact, 3042, 3)), array(NullableCompact, 162, 3), array(NullableCompact, 162, 3), array(NullableCompact, 162, 3), after(5, array(NullableCompact, 3045, 7)), last_tags(0, 0), // 3061 StreamsGroupHeartbeatResponse v1
+    tags(0, 0), array(Compact, 892, 1), after(2, last_tags(0, 0)), // 3072 StreamsGroupDescribeRequest v1
+    row(249), unread(Compact), array(Compact, 892, 1), array(Compact, 892, 1), array(Compact, 3002, 9), array(Compact, 3002, 9), last_tags(0, 0), // 3075 StreamsGroupDescribeResponse/Groups/Topology/Subtopologies
+    after(4, array(NullableCompact, 3075, 6)), last_tags(0, 0), // 3082 StreamsGroupDescribeResponse/Groups/Topology
+    unread(Compact), after(4, unread(NullableCompact)), unread(NullableCompact), unread(Compact), unread(Compact), after(4, unread(Compact)), nullable_struct(3022), array(Compact, 952, 3), array(Compact, 3024, 14), array(Compact, 3024, 14), array(Compact, 162, 3), array(Compact, 162, 3), array(Compact, 162, 3), tags(0, 0), array(Compact, 162, 3), array(Compact, 162, 3), array(Compact, 162, 3), tags(0, 0), after(1, last_tags(0, 0)), // 3084 StreamsGroupDescribeResponse/Groups/Members
+    int16(ErrorCode), unread(NullableCompact), unread(Compact), unread(Compact), after(8, nullable_struct(3082)), array(Compact, 3084, 28), after(4, last_tags(0, 0)), // 3103 StreamsGroupDescribeResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, 3103, 20), last_tags(0, 0), // 3110 StreamsGroupDescribeResponse v0
+    row(250), unread(Compact), after(1, array(Compact, 892, 1)), unread(NullableCompact), array(Compact, 892, 1), array(Compact, 892, 1), last_tags(0, 0), // 3114 StreamsGroupDescribeResponse/Groups/TopologyDescription/Subtopologies/Nodes
+    row(251), unread(Compact), array(Compact, 3114, 7), last_tags(0, 0), // 3121 StreamsGroupDescribeResponse/Groups/TopologyDescription/Subtopologies
+    unread(Compact), after(1, array(Compact, 892, 1)), unread(NullableCompact), array(Compact, 892, 1), array(Compact, 892, 1), tags(0, 0), unread(Compact), after(1, array(Compact, 892, 1)), unread(NullableCompact), array(Compact, 892, 1), array(Compact, 892, 1), tags(0, 0), last_tags(0, 0), // 3125 StreamsGroupDescribeResponse/Groups/TopologyDescription/GlobalStores
+    array(Compact, 3121, 3), array(Compact, 3125, 15), last_tags(0, 0), // 3138 StreamsGroupDescribeResponse/Groups/TopologyDescription
+    int16(ErrorCode), unread(NullableCompact), unread(Compact), unread(Compact), after(8, nullable_struct(3082)), array(Compact, 3084, 28), after(4, nullable_struct(3138)), after(1, unread(NullableCompact)), last_tags(0, 0), // 3141 StreamsGroupDescribeResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, 3141, 23), last_tags(0, 0), // 3150 StreamsGroupDescribeResponse v1
+    tags(0, 0), array(Compact, 808, 3), last_tags(0, 0), // 3154 DescribeShareGroupOffsetsRequest v0
+    row(252), after(16, int16(ErrorCode)), unread(NullableCompact), last_tags(0, 0), // 3157 DescribeShareGroupOffsetsResponse/Groups/Topics/Partitions
+    unread(Compact), after(16, array(Compact, 3157, 20)), last_tags(0, 0), // 3161 DescribeShareGroupOffsetsResponse/Groups/Topics
+    unread(Compact), array(Compact, 3161, 19), int16(ErrorCode), unread(NullableCompact), last_tags(0, 0), // 3164 DescribeShareGroupOffsetsResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, 3164, 6), last_tags(0, 0), // 3169 DescribeShareGroupOffsetsResponse v0
+    row(253), after(24, int16(ErrorCode)), unread(NullableCompact), last_tags(0, 0), // 3173 DescribeShareGroupOffsetsResponse/Groups/Topics/Partitions
+    unread(Compact), after(16, array(Compact, 3173, 28)), last_tags(0, 0), // 3177 DescribeShareGroupOffsetsResponse/Groups/Topics
+    unread(Compact), array(Compact, 3177, 19), int16(ErrorCode), unread(NullableCompact), last_tags(0, 0), // 3180 DescribeShareGroupOffsetsResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, 3180, 6), last_tags(0, 0), // 3185 DescribeShareGroupOffsetsResponse v1
+    tags(0, 0), unread(Compact), array(Compact, 1414, 3), last_tags(0, 0), // 3189 AlterShareGroupOffsetsRequest v0
+    unread(Compact), after(16, array(Compact, 2071, 8)), last_tags(0, 0), // 3193 AlterShareGroupOffsetsResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 3193, 19), last_tags(0, 0), // 3196 AlterShareGroupOffsetsResponse v0
+    tags(0, 0), unread(Compact), array(Compact, 338, 2), last_tags(0, 0), // 3202 DeleteShareGroupOffsetsRequest v0
+    unread(Compact), after(16, int16(ErrorCode)), unread(NullableCompact), last_tags(0, 0), // 3206 DeleteShareGroupOffsetsResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 3206, 21), last_tags(0, 0), // 3210 DeleteShareGroupOffsetsResponse v0
+    tags(0, 0), unread(Compact), unread(Compact), after(4, array(Compact, 3121, 3)), array(Compact, 3125, 15), tags(0, 0), last_tags(0, 0), // 3216 StreamsGroupTopologyDescriptionUpdateRequest v0
+];
+
+static ROWS: [Row; 254] = [
+    line(None, &[part(4, NullableInt32, 1)], 0, false), // 0
+    line(None, &[part(4, NullableCompact, 1)], 0, true), // 1
+    line(Some(4), &[], 8, false), // 2
+    line(Some(4), &[], 16, false), // 3
+    line(Some(4), &[], 24, false), // 4
+    line(None, &[part(4, NullableInt16, 1)], 0, false), // 5
+    line(Some(4), &[rows(24, Int32, &ROWS[5]), part(0, NullableInt16, 1)], 0, false), // 6
+    line(Some(4), &[rows(24, Compact, &ROWS[1]), part(0, NullableCompact, 1)], 0, true), // 7
+    line(None, &[part(0, Int16, 1), part(0, Int32, 16)], 0, false), // 8
+    line(None, &[part(0, Int16, 1), part(0, Int32, 24)], 0, false), // 9
+    line(None, &[part(0, Int16, 1), part(0, Int32, 4)], 0, false), // 10
+    line(None, &[part(0, Int16, 1), part(0, Int32, 28)], 0, false), // 11
+    line(None, &[], 32, true), // 12
+    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[12])], 0, true), // 13
+    line(None, &[part(0, Compact, 1), part(0, Compact, 4)], 0, true), // 14
+    line(None, &[rows(16, Compact, &ROWS[12])], 0, true), // 15
+    line(None, &[part(16, Compact, 4)], 0, true), // 16
+    line(Some(4), &[part(8, NullableInt32, 1)], 0, false), // 17
+    line(Some(4), &[part(16, NullableInt32, 16), part(0, NullableInt32, 1)], 0, false), // 18
+    line(Some(4), &[part(24, NullableInt32, 16), part(0, NullableInt32, 1)], 0, false), // 19
+    line(Some(4), &[part(24, NullableInt32, 16), part(4, NullableInt32, 1)], 0, false), // 20
+    line(None, &[], 16, true), // 21
+    line(Some(4), &[rows(24, NullableCompact, &ROWS[21]), part(4, NullableCompact, 1)], 0, true), // 22
+    line(None, &[part(0, Int16, 1), part(0, Int32, 12)], 0, false), // 23
+    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[21])], 0, true), // 24
+    line(Some(4), &[part(0, Int32, 8)], 0, false), // 25
+    line(Some(4), &[], 20, false), // 26
+    line(Some(4), &[], 20, true), // 27
+    line(None, &[part(0, Int16, 1)], 0, false), // 28
+    line(None, &[part(0, Compact, 1)], 0, true), // 29
+    line(None, &[part(16, NullableCompact, 1)], 0, true), // 30
+    line(Some(0), &[part(8, Int32, 4), part(0, Int32, 4)], 0, false), // 31
+    line(Some(0), &[part(8, Int32, 4), part(0, Int32, 4), part(0, Int32, 4)], 0, false), // 32
+    line(Some(0), &[part(12, Int32, 4), part(0, Int32, 4), part(0, Int32, 4)], 0, false), // 33
+    line(Some(0), &[part(12, Compact, 4), part(0, Compact, 4), part(0, Compact, 4)], 0, true), // 34
+    line(None, &[part(0, Int16, 1), part(16, Int32, 4), part(4, Int32, 4)], 0, false), // 35
+    line(None, &[part(4, Int16, 1)], 4, false), // 36
+    line(None, &[part(0, Int16, 1), part(16, Int32, 4), part(4, Int32, 4)], 1, false), // 37
+    line(None, &[part(16, Int32, 4), part(4, Int32, 4)], 1, false), // 38
+    line(None, &[part(0, Int16, 1), rows(0, Int32, &ROWS[38])], 0, false), // 39
+    line(None, &[part(16, Int32, 4), part(4, Int32, 4), part(0, Int32, 4), part(0, Int32, 4)], 1, false), // 40
+    line(None, &[part(0, Int16, 1), rows(0, Int32, &ROWS[40])], 0, false), // 41
+    line(None, &[part(16, Compact, 4), part(4, Compact, 4), part(0, Compact, 4), part(0, Compact, 4)], 1, true), // 42
+    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[42])], 0, true), // 43
+    line(None, &[part(4, Compact, 1)], 4, true), // 44
+    line(None, &[part(0, Compact, 1), rows(16, Compact, &ROWS[42])], 0, true), // 45
+    line(None, &[part(16, Compact, 4), part(4, Compact, 4), part(0, Compact, 4), part(0, Compact, 4)], 2, true), // 46
+    line(None, &[part(0, Compact, 1), rows(16, Compact, &ROWS[46])], 0, true), // 47
+    line(Some(4), &[], 0, true), // 48
+    line(None, &[part(0, Int16, 1)], 4, false), // 49
+    line(None, &[], 9, true), // 50
+    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[50])], 0, true), // 51
+    line(None, &[part(4, Int16, 1)], 2, false), // 52
+    line(None, &[rows(4, Int32, &ROWS[52])], 0, false), // 53
+    line(None, &[rows(4, Int32, &ROWS[52]), part(0, NullableInt16, 1)], 0, false), // 54
+    line(None, &[part(4, Int16, 1), part(0, Int16, 1)], 2, false), // 55
+    line(None, &[rows(4, Int32, &ROWS[55]), part(0, NullableInt16, 1)], 0, false), // 56
+    line(None, &[part(0, Int16, 1), part(16, Int32, 4), part(4, Int32, 4), part(0, Int32, 4)], 0, false), // 57
+    line(None, &[part(16, Int32, 4), part(4, Int32, 4), part(0, Int32, 4)], 0, false), // 58
+    line(None, &[part(0, Int16, 1), rows(0, Int32, &ROWS[58])], 0, false), // 59
+    line(None, &[part(16, Compact, 4), part(4, Compact, 4), part(0, Compact, 4)], 0, true), // 60
+    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[60])], 0, true), // 61
+    line(None, &[part(4, Compact, 1), part(0, Compact, 1)], 2, true), // 62
+    line(None, &[rows(4, Compact, &ROWS[62]), part(0, NullableCompact, 1)], 0, true), // 63
+    line(None, &[part(0, Compact, 1), rows(16, Compact, &ROWS[60])], 0, true), // 64
+    line(None, &[part(0, Compact, 1)], 4, true), // 65
+    line(None, &[part(12, NullableInt16, 1)], 0, false), // 66
+    line(None, &[part(0, Int16, 1), rows(0, Int32, &ROWS[66])], 0, false), // 67
+    line(None, &[part(20, NullableInt16, 1)], 0, false), // 68
+    line(None, &[part(0, Int16, 1), rows(0, Int32, &ROWS[68])], 0, false), // 69
+    line(None, &[part(16, NullableInt16, 1)], 0, false), // 70
+    line(None, &[part(0, Int16, 1), rows(0, Int32, &ROWS[70])], 0, false), // 71
+    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[30])], 0, true), // 72
+    line(None, &[rows(16, Compact, &ROWS[30])], 0, true), // 73
+    line(Some(4), &[], 0, false), // 74
+    line(None, &[part(0, Compact, 1), rows(0, NullableCompact, &ROWS[14])], 0, true), // 75
+    line(None, &[part(0, Compact, 1), part(0, NullableCompact, 1), rows(4, NullableCompact, &ROWS[14])], 0, true), // 76
+    line(None, &[part(0, Compact, 1), part(0, NullableCompact, 1), rows(4, NullableCompact, &ROWS[16])], 0, true), // 77
+    line(None, &[part(0, Compact, 1)], 0, false), // 78
+    line(None, &[part(0, Int16, 1), part(0, Int32, 1)], 0, false), // 79
+    line(None, &[part(0, Compact, 1), part(0, Compact, 1)], 0, true), // 80
+    line(None, &[part(0, Int16, 1), part(0, NullableInt16, 1), part(0, Int32, 1)], 0, false), // 81
+    line(None, &[part(0, Compact, 1), part(0, NullableCompact, 1), part(0, Compact, 1)], 0, true), // 82
+    line(None, &[part(0, Int16, 1), part(0, NullableInt16, 1)], 0, false), // 83
+    line(None, &[part(0, Compact, 1), part(0, NullableCompact, 1)], 0, true), // 84
+    line(None, &[part(0, Compact, 1), part(0, NullableCompact, 1), part(0, NullableCompact, 1)], 0, true), // 85
+    line(None, &[part(0, Int16, 1), part(0, Int16, 1), part(0, Int16, 1), part(0, Int32, 1), part(0, Int32, 1)], 0, false), // 86
+    line(Some(0), &[part(0, Int16, 1), part(0, Int16, 1), part(0, Int16, 1), part(0, Int16, 1), rows(0, Int32, &ROWS[86])], 0, false), // 87
+    line(Some(0), &[part(0, Int16, 1), part(0, Int16, 1), part(0, Int16, 1), part(0, Int16, 1), rows(0, Int32, &ROWS[86])], 4, false), // 88
+    line(None, &[part(0, Int16, 1), part(0, NullableInt16, 1), part(0, Int16, 1), part(0, Int16, 1), part(0, Int32, 1), part(0, Int32, 1)], 0, false), // 89
+    line(Some(0), &[part(0, Int16, 1), part(0, Int16, 1), part(0, Int16, 1), part(0, Int16, 1), rows(0, Int32, &ROWS[89])], 4, false), // 90
+    line(None, &[part(0, Compact, 1), part(0, NullableCompact, 1), part(0, Compact, 1), part(0, Compact, 1), part(0, Compact, 1), part(0, Compact, 1)], 0, true), // 91
+    line(Some(0), &[part(0, Compact, 1), part(0, Compact, 1), part(0, Compact, 1), part(0, Compact, 1), rows(0, Compact, &ROWS[91])], 4, true), // 92
+    line(Some(0), &[part(0, NullableCompact, 1), part(0, Compact, 1), part(0, Compact, 1), part(0, Compact, 1), part(0, Compact, 1), rows(0, Compact, &ROWS[91])], 4, true), // 93
+    line(None, &[part(0, Int16, 1), part(0, Int16, 1)], 0, false), // 94
+    line(None, &[part(0, Compact, 1), part(0, Compact, 1), part(0, Compact, 1)], 0, true), // 95
+    line(None, &[part(0, Compact, 1), part(0, Compact, 1), part(0, Compact, 1), part(0, Compact, 1)], 0, true), // 96
+    line(None, &[part(4, Int32, 4)], 0, false), // 97
+    line(None, &[part(0, Int16, 1), rows(6, Int32, &ROWS[97]), rows(0, Int32, &ROWS[83])], 0, false), // 98
+    line(None, &[part(4, Compact, 4)], 0, true), // 99
+    line(None, &[part(0, Compact, 1), rows(6, Compact, &ROWS[99]), rows(0, Compact, &ROWS[84])], 0, true), // 100
+    line(None, &[part(0, Compact, 1), part(0, NullableCompact, 1)], 3, true), // 101
+    line(None, &[part(0, NullableCompact, 1)], 16, true), // 102
+    line(None, &[], 12, true), // 103
+    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[103])], 0, true), // 104
+    line(Some(12), &[], 0, false), // 105
+    line(Some(12), &[], 0, true), // 106
+    line(None, &[part(0, Int16, 1), part(0, Int32, 8)], 0, false), // 107
+    line(Some(0), &[], 12, false), // 108
+    line(Some(0), &[], 16, false), // 109
+    line(Some(0), &[], 16, true), // 110
+    line(None, &[part(0, Compact, 1), rows(11, Compact, &ROWS[14])], 0, true), // 111
+    line(None, &[rows(11, Int32, &ROWS[10])], 4, false), // 112
+    line(None, &[rows(11, Compact, &ROWS[14])], 4, true), // 113
+    line(None, &[rows(11, Compact, &ROWS[14])], 5, true), // 114
+    line(None, &[part(0, Int16, 1), part(0, Int16, 1)], 2, false), // 115
+    line(None, &[part(1, Int16, 1), rows(0, Int32, &ROWS[115])], 0, false), // 116
+    line(None, &[part(1, Int16, 1), rows(1, Int32, &ROWS[115])], 0, false), // 117
+    line(None, &[part(0, Compact, 1), part(0, Compact, 1)], 2, true), // 118
+    line(None, &[part(1, Compact, 1), rows(1, Compact, &ROWS[118])], 0, true), // 119
+    line(None, &[part(1, Int16, 1), part(0, Int16, 1), part(0, Int16, 1)], 2, false), // 120
+    line(None, &[part(1, Int16, 1), part(1, Int16, 1), part(0, Int16, 1)], 2, false), // 121
+    line(None, &[part(1, Compact, 1), part(1, Compact, 1), part(0, Compact, 1)], 2, true), // 122
+    line(Some(0), &[part(0, NullableInt16, 1)], 0, false), // 123
+    line(Some(0), &[part(0, NullableCompact, 1)], 0, true), // 124
+    line(None, &[part(1, NullableInt16, 1), part(0, NullableInt16, 1), part(0, NullableInt16, 1)], 2, false), // 125
+    line(None, &[part(1, NullableInt16, 1), part(1, NullableInt16, 1), part(0, NullableInt16, 1)], 2, false), // 126
+    line(None, &[part(1, NullableCompact, 1), part(1, NullableCompact, 1), part(0, NullableCompact, 1)], 2, true), // 127
+    line(Some(0), &[part(0, NullableInt16, 1), part(1, Int16, 1), part(0, Int16, 1), part(0, Int16, 1)], 2, false), // 128
+    line(Some(0), &[part(0, NullableInt16, 1), part(1, Int16, 1), part(1, Int16, 1), part(0, Int16, 1)], 2, false), // 129
+    line(Some(0), &[part(0, NullableCompact, 1), part(1, Compact, 1), part(1, Compact, 1), part(0, Compact, 1)], 2, true), // 130
+    line(None, &[part(1, Int16, 1), rows(0, NullableInt32, &ROWS[28])], 0, false), // 131
+    line(None, &[part(1, Compact, 1), rows(0, NullableCompact, &ROWS[78])], 0, true), // 132
+    line(None, &[part(0, Int16, 1), part(0, NullableInt16, 1)], 3, false), // 133
+    line(Some(0), &[part(0, NullableInt16, 1), part(1, Int16, 1), rows(0, Int32, &ROWS[133])], 0, false), // 134
+    line(None, &[part(0, Int16, 1), part(0, NullableInt16, 1)], 1, false), // 135
+    line(None, &[part(0, Int16, 1), part(0, NullableInt16, 1), rows(3, Int32, &ROWS[135])], 0, false), // 136
+    line(Some(0), &[part(0, NullableInt16, 1), part(1, Int16, 1), rows(0, Int32, &ROWS[136])], 0, false), // 137
+    line(None, &[part(0, Int16, 1), part(0, NullableInt16, 1), rows(3, Int32, &ROWS[135]), part(1, NullableInt16, 1)], 0, false), // 138
+    line(Some(0), &[part(0, NullableInt16, 1), part(1, Int16, 1), rows(0, Int32, &ROWS[138])], 0, false), // 139
+    line(None, &[part(0, Compact, 1), part(0, NullableCompact, 1)], 1, true), // 140
+    line(None, &[part(0, Compact, 1), part(0, NullableCompact, 1), rows(3, Compact, &ROWS[140]), part(1, NullableCompact, 1)], 0, true), // 141
+    line(Some(0), &[part(0, NullableCompact, 1), part(1, Compact, 1), rows(0, Compact, &ROWS[141])], 0, true), // 142
+    line(None, &[part(1, Int16, 1), rows(0, Int32, &ROWS[83])], 0, false), // 143
+    line(None, &[part(1, Compact, 1), rows(0, Compact, &ROWS[84])], 0, true), // 144
+    line(Some(0), &[part(0, NullableInt16, 1), part(1, Int16, 1)], 0, false), // 145
+    line(Some(0), &[part(0, NullableCompact, 1), part(1, Compact, 1)], 0, true), // 146
+    line(None, &[part(0, Int16, 1), rows(0, Int32, &ROWS[10])], 0, false), // 147
+    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[14])], 0, true), // 148
+    line(None, &[part(0, Int16, 1), part(0, Int32, 21)], 0, false), // 149
+    line(Some(0), &[part(0, Int16, 1), rows(0, Int32, &ROWS[149])], 0, false), // 150
+    line(None, &[], 21, true), // 151
+    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[151])], 0, true), // 152
+    line(Some(0), &[part(0, Compact, 1), rows(0, Compact, &ROWS[152])], 0, true), // 153
+    line(Some(0), &[part(0, Compact, 1), rows(0, Compact, &ROWS[152])], 16, true), // 154
+    line(Some(0), &[part(0, Compact, 1), rows(0, Compact, &ROWS[152])], 17, true), // 155
+    line(None, &[part(0, Int32, 4)], 0, false), // 156
+    line(None, &[part(0, Int16, 1), rows(4, NullableInt32, &ROWS[156])], 0, false), // 157
+    line(None, &[part(0, Compact, 4)], 0, true), // 158
+    line(None, &[part(0, Compact, 1), rows(4, NullableCompact, &ROWS[158])], 0, true), // 159
+    line(None, &[part(0, Int16, 1), part(0, Int16, 1), part(24, Int16, 1), part(0, Int32, 1), rows(0, Int32, &ROWS[94])], 0, false), // 160
+    line(None, &[part(0, Compact, 1), part(0, Compact, 1), part(24, Compact, 1), part(0, Compact, 1), rows(0, Compact, &ROWS[80])], 0, true), // 161
+    line(None, &[part(0, Compact, 1), part(0, Compact, 1), part(0, Compact, 1), part(0, Compact, 1), part(24, Compact, 1), part(0, Compact, 1), rows(0, Compact, &ROWS[80])], 0, true), // 162
+    line(Some(4), &[part(0, NullableInt16, 1)], 0, false), // 163
+    line(Some(4), &[part(0, NullableCompact, 1)], 0, true), // 164
+    line(None, &[part(0, Int16, 1), part(1, NullableInt16, 1)], 0, false), // 165
+    line(None, &[part(1, Int16, 1), rows(0, Int32, &ROWS[165])], 0, false), // 166
+    line(None, &[part(0, Compact, 1), part(1, NullableCompact, 1)], 0, true), // 167
+    line(None, &[part(1, Compact, 1), rows(0, Compact, &ROWS[167])], 0, true), // 168
+    line(None, &[part(4, NullableCompact, 4)], 0, true), // 169
+    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[169])], 0, true), // 170
+    line(None, &[part(4, Compact, 4), part(0, Compact, 4), part(0, Compact, 4)], 0, true), // 171
+    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[171])], 0, true), // 172
+    line(None, &[part(0, Int16, 1)], 8, false), // 173
+    line(None, &[rows(0, Int32, &ROWS[83]), rows(0, Int32, &ROWS[173])], 0, false), // 174
+    line(None, &[part(0, Compact, 1)], 8, true), // 175
+    line(None, &[rows(0, Compact, &ROWS[84]), rows(0, Compact, &ROWS[175])], 0, true), // 176
+    line(None, &[part(0, Int16, 1)], 9, false), // 177
+    line(None, &[rows(0, Int32, &ROWS[83]), rows(0, Int32, &ROWS[177])], 0, false), // 178
+    line(None, &[part(0, Compact, 1)], 9, true), // 179
+    line(None, &[rows(0, Compact, &ROWS[84]), rows(0, Compact, &ROWS[179])], 0, true), // 180
+    line(Some(0), &[part(0, NullableInt16, 1), rows(0, Int32, &ROWS[83])], 0, false), // 181
+    line(Some(0), &[part(0, NullableCompact, 1), rows(0, Compact, &ROWS[84])], 0, true), // 182
+    line(None, &[], 5, true), // 183
+    line(None, &[part(0, Compact, 1)], 1, true), // 184
+    line(None, &[part(0, Compact, 1), part(5, Compact, 1), part(0, Compact, 1)], 0, true), // 185
+    line(None, &[], 24, true), // 186
+    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[186])], 0, true), // 187
+    line(None, &[], 56, true), // 188
+    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[188])], 0, true), // 189
+    line(None, &[], 57, true), // 190
+    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[190])], 0, true), // 191
+    line(Some(4), &[], 9, true), // 192
+    line(None, &[], 28, true), // 193
+    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[193])], 0, true), // 194
+    line(Some(4), &[], 8, true), // 195
+    line(None, &[part(12, Int32, 4)], 0, false), // 196
+    line(None, &[part(0, Int16, 1), rows(0, Int32, &ROWS[196])], 0, false), // 197
+    line(None, &[], 20, true), // 198
+    line(None, &[rows(12, Compact, &ROWS[198])], 0, true), // 199
+    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[199])], 0, true), // 200
+    line(None, &[], 4, true), // 201
+    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[201])], 0, true), // 202
+    line(Some(4), &[rows(16, Compact, &ROWS[103]), rows(0, Compact, &ROWS[103])], 0, true), // 203
+    line(Some(4), &[rows(16, Compact, &ROWS[193]), rows(0, Compact, &ROWS[193])], 0, true), // 204
+    line(None, &[], 44, true), // 205
+    line(Some(4), &[part(0, NullableCompact, 1), rows(16, Compact, &ROWS[205]), rows(0, Compact, &ROWS[205])], 0, true), // 206
+    line(None, &[rows(4, Compact, &ROWS[118])], 0, true), // 207
+    line(None, &[part(8, Compact, 4)], 4, true), // 208
+    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[208])], 0, true), // 209
+    line(None, &[part(8, Compact, 4)], 5, true), // 210
+    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[210])], 0, true), // 211
+    line(None, &[rows(16, Compact, &ROWS[210])], 0, true), // 212
+    line(None, &[rows(8, Compact, &ROWS[103])], 5, true), // 213
+    line(None, &[rows(16, Compact, &ROWS[213])], 0, true), // 214
+    line(Some(4), &[part(8, Compact, 4)], 4, true), // 215
+    line(Some(4), &[part(8, Compact, 4)], 5, true), // 216
+    line(None, &[part(0, Compact, 1)], 3, true), // 217
+    line(None, &[], 36, true), // 218
+    line(Some(4), &[part(0, NullableCompact, 1), rows(0, Compact, &ROWS[218])], 0, true), // 219
+    line(None, &[part(0, Compact, 1), part(0, Compact, 1)], 4, true), // 220
+    line(Some(0), &[part(0, Compact, 1), part(0, Compact, 1), rows(22, Compact, &ROWS[14])], 0, true), // 221
+    line(None, &[part(0, Compact, 1), part(8, Compact, 1)], 0, true), // 222
+    line(None, &[part(16, Compact, 1), part(0, Compact, 4)], 0, true), // 223
+    line(None, &[rows(16, Compact, &ROWS[201])], 0, true), // 224
+    line(None, &[rows(16, Compact, &ROWS[224])], 0, true), // 225
+    line(Some(0), &[part(12, Compact, 4), part(0, Compact, 4), part(0, NullableCompact, 4), part(0, NullableCompact, 4), part(0, Compact, 4)], 0, true), // 226
+    line(None, &[part(16, Compact, 1)], 0, true), // 227
+    line(None, &[rows(8, Compact, &ROWS[227])], 0, true), // 228
+    line(None, &[rows(16, Compact, &ROWS[228])], 0, true), // 229
+    line(None, &[rows(4, Compact, &ROWS[227])], 0, true), // 230
+    line(None, &[rows(16, Compact, &ROWS[230])], 0, true), // 231
+    line(None, &[], 18, true), // 232
+    line(None, &[rows(16, Compact, &ROWS[21])], 0, true), // 233
+    line(None, &[], 8, true), // 234
+    line(None, &[rows(16, Compact, &ROWS[234])], 0, true), // 235
+    line(None, &[], 19, true), // 236
+    line(Some(4), &[part(0, NullableCompact, 1), rows(12, Compact, &ROWS[236])], 0, true), // 237
+    line(None, &[rows(20, Compact, &ROWS[236])], 0, true), // 238
+    line(None, &[rows(16, Compact, &ROWS[238])], 0, true), // 239
+    line(None, &[rows(24, Compact, &ROWS[236])], 0, true), // 240
+    line(None, &[rows(16, Compact, &ROWS[240])], 0, true), // 241
+    line(Some(4), &[part(0, NullableCompact, 1)], 16, true), // 242
+    line(Some(4), &[part(0, NullableCompact, 1)], 20, true), // 243
+    line(None, &[part(0, Compact, 1), rows(6, Compact, &ROWS[80])], 0, true), // 244
+    line(None, &[part(0, Compact, 2), part(0, Compact, 2), part(0, Compact, 2)], 0, true), // 245
+    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[78]), rows(0, Compact, &ROWS[78]), rows(0, Compact, &ROWS[244]), rows(0, Compact, &ROWS[78]), rows(0, Compact, &ROWS[244]), rows(0, Compact, &ROWS[245])], 0, true), // 246
+    line(None, &[part(0, Compact, 1)], 12, true), // 247
+    line(None, &[part(1, Compact, 1)], 0, true), // 248
+    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[78]), rows(0, Compact, &ROWS[78]), rows(0, Compact, &ROWS[244]), rows(0, Compact, &ROWS[244])], 0, true), // 249
+    line(None, &[part(0, Compact, 1), rows(1, Compact, &ROWS[78]), part(0, NullableCompact, 1), rows(0, Compact, &ROWS[78]), rows(0, Compact, &ROWS[78])], 0, true), // 250
+    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[250])], 0, true), // 251
+    line(Some(16), &[part(0, NullableCompact, 1)], 0, true), // 252
+    line(Some(24), &[part(0, NullableCompact, 1)], 0, true), // 253
 ];
 
 static TAGS: [Tag; 4] = [
-    tag(0, 88), // 0
-    tag(1, 169), // 1
-    tag(2, 1199), // 2
-    tag(0, 624), // 3
+    tag(0, 96), // 0
+    tag(1, 186), // 1
+    tag(2, 1301), // 2
+    tag(0, 689), // 3
 ];
 
 static APIS: [Api; 95] = [
-    api(0, &[5, 5, 5, 9, 9, 9, 9, 9, 9, 19, 19, 19, 19, 28], &[39, 41, 49, 49, 49, 57, 57, 57, 69, 79, 90, 90, 90, 96]), // 0 Produce
-    api(0, &[103, 103, 103, 107, 111, 118, 118, 125, 125, 133, 133, 138, 151, 162, 162, 171, 171, 171, 171], &[183, 185, 185, 185, 195, 205, 205, 208, 208, 208, 208, 219, 231, 238, 238, 238, 243, 243, 243]), // 1 Fetch
-    api(0, &[248, 253, 255, 255, 257, 257, 262, 262, 262, 262, 265, 265], &[275, 277, 279, 279, 287, 287, 295, 295, 295, 295, 295, 295]), // 2 ListOffsets
-    api(0, &[301, 303, 303, 303, 305, 305, 305, 305, 307, 311, 316, 319, 319, 319], &[334, 346, 349, 353, 353, 367, 367, 381, 390, 404, 414, 420, 430, 436]), // 3 Metadata
-    api(0, &[449, 456, 465, 476, 489, 496, 508, 512], &[519, 519, 519, 519, 525, 533, 533, 533]), // 4 LeaderAndIsr
-    api(0, &[539, 541, 543, 550, 553], &[519, 519, 525, 525, 525]), // 5 StopReplica
-    api(0, &[449, 560, 566, 575, 583, 593, 609, 616, 620], &[624, 624, 624, 624, 624, 624, 626, 626, 626]), // 6 UpdateMetadata
-    api(0, &[629, 629, 630, 631], &[633, 633, 633, 638]), // 7 ControlledShutdown
-    api(0, &[647, 655, 659, 659, 659, 663, 672, 676, 684, 684, 692], &[703, 703, 703, 705, 705, 705, 705, 705, 711, 711, 715]), // 8 OffsetCommit
-    api(0, &[719, 719, 722, 722, 722, 722, 725, 729, 736, 743, 750], &[759, 759, 761, 764, 764, 774, 784, 784, 793, 793, 803]), // 9 OffsetFetch
-    api(0, &[299, 807, 807, 809, 814, 814, 814], &[817, 822, 822, 829, 844, 844, 844]), // 10 FindCoordinator
-    api(0, &[851, 857, 857, 857, 857, 863, 873, 873, 881, 881], &[890, 890, 896, 896, 896, 907, 918, 926, 926, 935]), // 11 JoinGroup
-    api(0, &[944, 944, 944, 947, 951], &[624, 956, 956, 956, 959]), // 12 Heartbeat
-    api(0, &[963, 963, 963, 969, 975, 983], &[624, 956, 956, 991, 999, 999]), // 13 LeaveGroup
-    api(0, &[1004, 1004, 1004, 1008, 1013, 1019], &[1027, 1030, 1030, 1030, 1034, 1039]), // 14 SyncGroup
-    api(0, &[301, 301, 301, 1046, 1046, 1048, 1048], &[1064, 1066, 1066, 1076, 1093, 1110, 1122]), // 15 DescribeGroups
-    api(0, &[1126, 1126, 1126, 1127, 1129, 1132], &[1136, 1139, 1139, 1143, 1152, 1162]), // 16 ListGroups
-    api(0, &[1167, 1167], &[1169, 1169]), // 17 SaslHandshake
-    api(0, &[1126, 1126, 1126, 1172, 1172, 1176], &[1185, 1188, 1188, 1201, 1201, 1201]), // 18 ApiVersions
-    api(0, &[1211, 1214, 1214, 1214, 1214, 1223, 1223, 1223], &[1230, 1236, 1238, 1238, 1238, 1249, 1249, 1258]), // 19 CreateTopics
-    api(0, &[1262, 1262, 1262, 1262, 1265, 1265, 1271], &[1230, 1275, 1275, 1275, 1281, 1289, 1297]), // 20 DeleteTopics
-    api(0, &[1301, 1301, 1308], &[1317, 1317, 1325]), // 21 DeleteRecords
-    api(0, &[1329, 1329, 1331, 1334, 1334, 1334, 1337], &[1340, 1340, 1343, 1343, 1343, 1343, 1347]), // 22 InitProducerId
-    api(0, &[1354, 1354, 1356, 253, 1358], &[1366, 1373, 1375, 1375, 1383]), // 23 OffsetForLeaderEpoch
-    api(0, &[1387, 1387, 1387, 1390, 1397, 1397], &[705, 705, 705, 711, 1403, 1403]), // 24 AddPartitionsToTxn
-    api(0, &[1408, 1408, 1408, 1411, 1411], &[956, 956, 956, 959, 959]), // 25 AddOffsetsToTxn
-    api(0, &[1415, 1415, 1415, 1417, 1417, 1417], &[956, 956, 956, 959, 959, 1343]), // 26 EndTxn
-    api(0, &[1422, 1426, 1431], &[1436, 1440, 1440]), // 27 WriteTxnMarkers
-    api(0, &[1443, 1443, 1447, 1451, 1451, 1451, 1458], &[705, 705, 705, 711, 711, 711, 715]), // 28 TxnOffsetCommit
-    api(0, &[1465, 1469, 1473, 1473], &[1484, 1492, 1503, 1503]), // 29 DescribeAcls
-    api(0, &[1513, 1519, 1525, 1525], &[1531, 1531, 1537, 1537]), // 30 CreateAcls
-    api(0, &[1541, 1543, 1549, 1549], &[1562, 1575, 1588, 1588]), // 31 DeleteAcls
-    api(0, &[1595, 1597, 1597, 1599, 1604], &[1615, 1630, 1630, 1643, 1659]), // 32 DescribeConfigs
-    api(0, &[1666, 1666, 1671], &[1678, 1678, 1685]), // 33 AlterConfigs
-    api(0, &[1689, 1689, 1694], &[705, 705, 711]), // 34 AlterReplicaLogDirs
-    api(0, &[1697, 1697, 1699, 1699, 1699, 1699], &[1709, 1709, 1720, 1724, 1733, 1742]), // 35 DescribeLogDirs
-    api(0, &[1747, 1747, 1749], &[1752, 1756, 1760]), // 36 SaslAuthenticate
-    api(0, &[1770, 1770, 1778, 1778], &[1238, 1238, 1289, 1289]), // 37 CreatePartitions
-    api(0, &[1782, 1782, 1784, 1787], &[1792, 1792, 1799, 1807]), // 38 CreateDelegationToken
-    api(0, &[1817, 1817, 1819], &[1822, 1822, 1825]), // 39 RenewDelegationToken
-    api(0, &[1817, 1817, 1819], &[1822, 1822, 1825]), // 40 ExpireDelegationToken
-    api(0, &[1829, 1829, 1831, 1831], &[1840, 1840, 1850, 1863]), // 41 DescribeDelegationToken
-    api(0, &[301, 301, 1129, 1129], &[1275, 1275, 1281, 1289]), // 42 DeleteGroups
-    api(0, &[1868, 1871, 1874], &[1884, 1887, 1897]), // 43 ElectLeaders
-    api(0, &[1908, 1916], &[1678, 1685]), // 44 IncrementalAlterConfigs
-    api(0, &[1924, 1928], &[1932, 1938]), // 45 AlterPartitionReassignments
-    api(0, &[1944], &[1955]), // 46 ListPartitionReassignments
-    api(0, &[719], &[1961]), // 47 OffsetDelete
-    api(0, &[1965, 1967], &[1975, 1985]), // 48 DescribeClientQuotas
-    api(0, &[1996, 2003], &[2010, 2017]), // 49 AlterClientQuotas
-    api(0, &[2021], &[2030]), // 50 DescribeUserScramCredentials
-    api(0, &[2042], &[1289]), // 51 AlterUserScramCredentials
-    api(0, &[2050, 2058, 2066], &[2075, 2075, 2075]), // 52 Vote
-    api(0, &[2079, 2086], &[2091, 2099]), // 53 BeginQuorumEpoch
-    api(0, &[2108, 2117], &[2091, 2099]), // 54 EndQuorumEpoch
-    api(0, &[2126, 2126, 2126], &[2136, 2147, 2162]), // 55 DescribeQuorum
-    api(0, &[2173, 2181, 2186, 2193], &[2202, 2213, 2220, 2220]), // 56 AlterPartition
-    api(0, &[2227, 2231, 2231], &[2235, 2235, 2241]), // 57 UpdateFeatures
-    api(0, &[2246], &[2251]), // 58 Envelope
-    api(0, &[2260, 2260], &[2270, 2270]), // 59 FetchSnapshot
-    api(0, &[2275, 2277, 2279], &[2281, 2288, 2300]), // 60 DescribeCluster
-    api(0, &[2307], &[2318]), // 61 DescribeProducers
-    api(0, &[2325, 2331, 2337, 2344, 2344], &[2351, 2351, 2351, 2351, 2351]), // 62 BrokerRegistration
-    api(0, &[2355, 2355, 2355], &[2357, 2357, 2357]), // 63 BrokerHeartbeat
-    api(0, &[2361], &[2241]), // 64 UnregisterBroker
-    api(0, &[1129], &[2368]), // 65 DescribeTransactions
-    api(0, &[2372, 2376, 2380], &[2388, 2388, 2388]), // 66 ListTransactions
-    api(0, &[631], &[2394]), // 67 AllocateProducerIds
-    api(0, &[2398, 2407], &[2419, 2419]), // 68 ConsumerGroupHeartbeat
-    api(0, &[1048, 1048], &[2448, 2471]), // 69 ConsumerGroupDescribe
-    api(0, &[2475], &[2241]), // 70 ControllerRegistration
-    api(0, &[2479], &[2481]), // 71 GetTelemetrySubscriptions
-    api(0, &[2487], &[959]), // 72 PushTelemetry
-    api(0, &[2494], &[2499]), // 73 AssignReplicasToDirs
-    api(0, &[1127, 2504], &[2507, 2512]), // 74 ListConfigResources
-    api(0, &[2517], &[2532]), // 75 DescribeTopicPartitions
-    api(0, &[2537, 2537], &[2419, 2419]), // 76 ShareGroupHeartbeat
-    api(0, &[1048, 1048], &[2558, 2558]), // 77 ShareGroupDescribe
-    api(0, &[2568, 2579, 2586], &[2604, 2621, 2621]), // 78 ShareFetch
-    api(0, &[2628, 2628, 2633], &[2644, 2644, 2651]), // 79 ShareAcknowledge
-    api(0, &[2658, 2663], &[2241, 2241]), // 80 AddRaftVoter
-    api(0, &[2668], &[2241]), // 81 RemoveRaftVoter
-    api(0, &[2671], &[959]), // 82 UpdateRaftVoter
-    api(0, &[2678], &[2684]), // 83 InitializeShareGroupState
-    api(0, &[2690], &[2701]), // 84 ReadShareGroupState
-    api(0, &[2708, 2716], &[2684, 2684]), // 85 WriteShareGroupState
-    api(0, &[2720], &[2684]), // 86 DeleteShareGroupState
-    api(0, &[2690, 2690], &[2729, 2737]), // 87 ReadShareGroupStateSummary
-    api(0, &[2761, 2761], &[2783, 2794]), // 88 StreamsGroupHeartbeat
-    api(0, &[1048, 2805], &[2842, 2880]), // 89 StreamsGroupDescribe
-    api(0, &[2884, 2884], &[2898, 2913]), // 90 DescribeShareGroupOffsets
-    api(0, &[2917], &[2924]), // 91 AlterShareGroupOffsets
-    api(0, &[2930], &[2938]), // 92 DeleteShareGroupOffsets
-    api(0, &[2944], &[2241]), // 93 StreamsGroupTopologyDescriptionUpdate
-    api(0, &[2361], &[2241]), // 94 UnregisterController
+    api(0, &[6, 6, 6, 10, 10, 10, 10, 10, 10, 21, 21, 21, 21, 30], &[42, 44, 53, 53, 53, 62, 62, 62, 76, 87, 98, 98, 98, 104]), // 0 Produce
+    api(0, &[112, 112, 112, 116, 120, 128, 128, 136, 136, 145, 145, 150, 166, 179, 179, 188, 188, 188, 188], &[201, 203, 203, 203, 214, 225, 225, 228, 228, 228, 228, 240, 254, 261, 261, 261, 266, 266, 266]), // 1 Fetch
+    api(0, &[271, 277, 279, 279, 281, 281, 287, 287, 287, 287, 290, 290], &[301, 303, 305, 305, 314, 314, 323, 323, 323, 323, 323, 323]), // 2 ListOffsets
+    api(0, &[330, 332, 332, 332, 334, 334, 334, 334, 336, 341, 347, 350, 350, 350], &[366, 378, 381, 385, 385, 400, 400, 415, 424, 439, 449, 455, 465, 471]), // 3 Metadata
+    api(0, &[486, 494, 505, 518, 534, 542, 556, 560], &[567, 567, 567, 567, 573, 582, 582, 582]), // 4 LeaderAndIsr
+    api(0, &[589, 591, 593, 602, 605], &[567, 567, 573, 573, 573]), // 5 StopReplica
+    api(0, &[486, 614, 621, 632, 641, 653, 673, 681, 685], &[689, 689, 689, 689, 689, 689, 691, 691, 691]), // 6 UpdateMetadata
+    api(0, &[694, 694, 695, 696], &[698, 698, 698, 704]), // 7 ControlledShutdown
+    api(0, &[715, 725, 729, 729, 729, 733, 744, 748, 757, 757, 766], &[778, 778, 778, 780, 780, 780, 780, 780, 786, 786, 790]), // 8 OffsetCommit
+    api(0, &[794, 794, 797, 797, 797, 797, 800, 804, 812, 820, 828], &[837, 837, 839, 842, 842, 852, 862, 862, 871, 871, 881]), // 9 OffsetFetch
+    api(0, &[885, 887, 887, 889, 895, 895, 895], &[898, 903, 903, 910, 925, 925, 925]), // 10 FindCoordinator
+    api(0, &[933, 939, 939, 939, 939, 945, 956, 956, 964, 964], &[973, 973, 979, 979, 979, 991, 1003, 1011, 1011, 1020]), // 11 JoinGroup
+    api(0, &[1029, 1029, 1029, 1032, 1036], &[689, 1041, 1041, 1041, 1044]), // 12 Heartbeat
+    api(0, &[1048, 1048, 1048, 1055, 1062, 1071], &[689, 1041, 1041, 1079, 1087, 1087]), // 13 LeaveGroup
+    api(0, &[1092, 1092, 1092, 1096, 1101, 1107], &[1115, 1118, 1118, 1118, 1122, 1127]), // 14 SyncGroup
+    api(0, &[330, 330, 330, 1134, 1134, 1136, 1136], &[1154, 1156, 1156, 1167, 1186, 1205, 1218]), // 15 DescribeGroups
+    api(0, &[1222, 1222, 1222, 1223, 1225, 1228], &[1236, 1239, 1239, 1243, 1253, 1264]), // 16 ListGroups
+    api(0, &[1269, 1269], &[1271, 1271]), // 17 SaslHandshake
+    api(0, &[1222, 1222, 1222, 1274, 1274, 1278], &[1287, 1290, 1290, 1303, 1303, 1303]), // 18 ApiVersions
+    api(0, &[1315, 1318, 1318, 1318, 1318, 1329, 1329, 1329], &[1336, 1342, 1344, 1344, 1344, 1356, 1356, 1365]), // 19 CreateTopics
+    api(0, &[1369, 1369, 1369, 1369, 1372, 1372, 1379], &[1336, 1383, 1383, 1383, 1389, 1397, 1405]), // 20 DeleteTopics
+    api(0, &[1409, 1409, 1418], &[1428, 1428, 1437]), // 21 DeleteRecords
+    api(0, &[1441, 1441, 1443, 1446, 1446, 1446, 1449], &[1452, 1452, 1455, 1455, 1455, 1455, 1459]), // 22 InitProducerId
+    api(0, &[1467, 1467, 1469, 277, 1471], &[1480, 1488, 1490, 1490, 1499]), // 23 OffsetForLeaderEpoch
+    api(0, &[1503, 1503, 1503, 1506, 1514, 1514], &[780, 780, 780, 786, 1520, 1520]), // 24 AddPartitionsToTxn
+    api(0, &[1525, 1525, 1525, 1528, 1528], &[1041, 1041, 1041, 1044, 1044]), // 25 AddOffsetsToTxn
+    api(0, &[1532, 1532, 1532, 1534, 1534, 1534], &[1041, 1041, 1041, 1044, 1044, 1455]), // 26 EndTxn
+    api(0, &[1540, 1545, 1551], &[1556, 1560, 1560]), // 27 WriteTxnMarkers
+    api(0, &[1563, 1563, 1567, 1571, 1571, 1571, 1578], &[780, 780, 780, 786, 786, 786, 790]), // 28 TxnOffsetCommit
+    api(0, &[1585, 1589, 1593, 1593], &[1606, 1615, 1628, 1628]), // 29 DescribeAcls
+    api(0, &[1639, 1646, 1653, 1653], &[1660, 1660, 1667, 1667]), // 30 CreateAcls
+    api(0, &[1676, 1683, 1690, 1690], &[1704, 1718, 1732, 1732]), // 31 DeleteAcls
+    api(0, &[1740, 1742, 1742, 1744, 1750], &[1763, 1781, 1781, 1796, 1815]), // 32 DescribeConfigs
+    api(0, &[1823, 1823, 1829], &[1837, 1837, 1845]), // 33 AlterConfigs
+    api(0, &[1853, 1853, 1859], &[780, 780, 786]), // 34 AlterReplicaLogDirs
+    api(0, &[1862, 1862, 1864, 1864, 1864, 1864], &[1876, 1876, 1890, 1894, 1904, 1914]), // 35 DescribeLogDirs
+    api(0, &[1919, 1919, 1921], &[1924, 1928, 1932]), // 36 SaslAuthenticate
+    api(0, &[1944, 1944, 1954, 1954], &[1344, 1344, 1397, 1397]), // 37 CreatePartitions
+    api(0, &[1958, 1958, 1960, 1963], &[1968, 1968, 1975, 1983]), // 38 CreateDelegationToken
+    api(0, &[1993, 1993, 1995], &[1998, 1998, 2001]), // 39 RenewDelegationToken
+    api(0, &[1993, 1993, 1995], &[1998, 1998, 2001]), // 40 ExpireDelegationToken
+    api(0, &[2005, 2005, 2007, 2007], &[2017, 2017, 2028, 2042]), // 41 DescribeDelegationToken
+    api(0, &[330, 330, 1225, 1225], &[1383, 1383, 1389, 1397]), // 42 DeleteGroups
+    api(0, &[2047, 2050, 2053], &[2064, 2067, 2078]), // 43 ElectLeaders
+    api(0, &[2091, 2101], &[1837, 1845]), // 44 IncrementalAlterConfigs
+    api(0, &[2111, 2115], &[2119, 2125]), // 45 AlterPartitionReassignments
+    api(0, &[2131], &[2144]), // 46 ListPartitionReassignments
+    api(0, &[794], &[2150]), // 47 OffsetDelete
+    api(0, &[2154, 2156], &[2166, 2178]), // 48 DescribeClientQuotas
+    api(0, &[2191, 2200], &[2208, 2216]), // 49 AlterClientQuotas
+    api(0, &[2220], &[2230]), // 50 DescribeUserScramCredentials
+    api(0, &[2244], &[1397]), // 51 AlterUserScramCredentials
+    api(0, &[2254, 2264, 2274], &[2284, 2284, 2284]), // 52 Vote
+    api(0, &[2288, 2297], &[2302, 2311]), // 53 BeginQuorumEpoch
+    api(0, &[2322, 2334], &[2302, 2311]), // 54 EndQuorumEpoch
+    api(0, &[2345, 2345, 2345], &[2356, 2368, 2386]), // 55 DescribeQuorum
+    api(0, &[2399, 2409, 2415, 2424], &[2434, 2446, 2453, 2453]), // 56 AlterPartition
+    api(0, &[2461, 2465, 2465], &[2469, 2469, 2475]), // 57 UpdateFeatures
+    api(0, &[2480], &[2485]), // 58 Envelope
+    api(0, &[2494, 2494], &[2504, 2504]), // 59 FetchSnapshot
+    api(0, &[2509, 2511, 2513], &[2515, 2522, 2534]), // 60 DescribeCluster
+    api(0, &[2541], &[2554]), // 61 DescribeProducers
+    api(0, &[2562, 2568, 2574, 2581, 2581], &[2588, 2588, 2588, 2588, 2588]), // 62 BrokerRegistration
+    api(0, &[2592, 2592, 2592], &[2594, 2594, 2594]), // 63 BrokerHeartbeat
+    api(0, &[2598], &[2475]), // 64 UnregisterBroker
+    api(0, &[1225], &[2606]), // 65 DescribeTransactions
+    api(0, &[2610, 2614, 2618], &[2627, 2627, 2627]), // 66 ListTransactions
+    api(0, &[696], &[2633]), // 67 AllocateProducerIds
+    api(0, &[2637, 2646], &[2658, 2658]), // 68 ConsumerGroupHeartbeat
+    api(0, &[1136, 1136], &[2688, 2711]), // 69 ConsumerGroupDescribe
+    api(0, &[2715], &[2475]), // 70 ControllerRegistration
+    api(0, &[2719], &[2721]), // 71 GetTelemetrySubscriptions
+    api(0, &[2727], &[1044]), // 72 PushTelemetry
+    api(0, &[2736], &[2741]), // 73 AssignReplicasToDirs
+    api(0, &[1223, 2746], &[2749, 2754]), // 74 ListConfigResources
+    api(0, &[2761], &[2777]), // 75 DescribeTopicPartitions
+    api(0, &[2782, 2782], &[2658, 2658]), // 76 ShareGroupHeartbeat
+    api(0, &[1136, 1136], &[2803, 2803]), // 77 ShareGroupDescribe
+    api(0, &[2816, 2829, 2836], &[2855, 2872, 2872]), // 78 ShareFetch
+    api(0, &[2879, 2879, 2884], &[2895, 2895, 2902]), // 79 ShareAcknowledge
+    api(0, &[2909, 2914], &[2475, 2475]), // 80 AddRaftVoter
+    api(0, &[2919], &[2475]), // 81 RemoveRaftVoter
+    api(0, &[2922], &[1044]), // 82 UpdateRaftVoter
+    api(0, &[2930], &[2936]), // 83 InitializeShareGroupState
+    api(0, &[2944], &[2957]), // 84 ReadShareGroupState
+    api(0, &[2966, 2976], &[2936, 2936]), // 85 WriteShareGroupState
+    api(0, &[2980], &[2936]), // 86 DeleteShareGroupState
+    api(0, &[2944, 2944], &[2990, 2999]), // 87 ReadShareGroupStateSummary
+    api(0, &[3027, 3027], &[3050, 3061]), // 88 StreamsGroupHeartbeat
+    api(0, &[1136, 3072], &[3110, 3150]), // 89 StreamsGroupDescribe
+    api(0, &[3154, 3154], &[3169, 3185]), // 90 DescribeShareGroupOffsets
+    api(0, &[3189], &[3196]), // 91 AlterShareGroupOffsets
+    api(0, &[3202], &[3210]), // 92 DeleteShareGroupOffsets
+    api(0, &[3216], &[2475]), // 93 StreamsGroupTopologyDescriptionUpdate
+    api(0, &[2598], &[2475]), // 94 UnregisterController
 ];

@@ -1,7 +1,7 @@
 //! Short forms for the generated tables, in which a struct is a line.
 
 use crate::layout::table::{Api, Length, Op, Roots, Tag};
-use crate::layout::{Kind, Role, Stored};
+use crate::layout::{Kind, Of, Part, Role, Row, Stored};
 use std::num::NonZeroU16;
 
 pub(crate) const fn api(
@@ -125,6 +125,39 @@ pub(crate) const fn told_nullable_struct(first: u16) -> Op {
 
 pub(crate) const fn told_struct(first: u16) -> Op {
     Op::Struct { first }
+}
+
+/// An element that can be read as one.
+pub(crate) const fn row(row: u16) -> Op {
+    Op::Row { row }
+}
+
+/// What is read as one: `behind` bytes behind its parts, and then without tagged fields if it has any.
+pub(crate) const fn line(code: Option<u8>, parts: &'static [Part], behind: u8, tags: bool) -> Row {
+    Row {
+        code,
+        parts,
+        behind,
+        tags,
+    }
+}
+
+/// A string or bytes in a row, or an array of elements of so many bytes.
+pub(crate) const fn part(before: u8, length: Length, size: u16) -> Part {
+    Part {
+        before,
+        length,
+        of: Of::Size(size),
+    }
+}
+
+/// An array of rows in a row.
+pub(crate) const fn rows(before: u8, length: Length, row: &'static Row) -> Part {
+    Part {
+        before,
+        length,
+        of: Of::Rows(row),
+    }
 }
 
 /// Tagged fields within a struct.

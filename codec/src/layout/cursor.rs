@@ -22,6 +22,12 @@ impl<'a> Cursor<'a> {
         Self { rest, end }
     }
 
+    /// Over `rest`, which ends at offset `end` of the walk.
+    #[inline(always)]
+    pub(super) fn until(end: u32, rest: &'a [u8]) -> Self {
+        Self { rest, end }
+    }
+
     /// The walk's offset of the next byte.
     #[inline(always)]
     pub(super) fn at(&self) -> u32 {
@@ -32,6 +38,18 @@ impl<'a> Cursor<'a> {
     #[inline(always)]
     pub(super) fn end(&self) -> u32 {
         self.end
+    }
+
+    /// All that can be seen.
+    #[inline(always)]
+    pub(super) fn rest(self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// The cursor further on, where only `rest` is left of what can be seen.
+    #[inline(always)]
+    pub(super) fn at_rest(self, rest: &'a [u8]) -> Self {
+        Self { rest, ..self }
     }
 
     /// How many bytes can be seen.
@@ -104,6 +122,26 @@ impl<'a> Cursor<'a> {
                 (i32::from_be_bytes(*n).into(), ahead)
             }
         })
+    }
+
+    /// A length or count behind the next `before` bytes, 0 where it is null and may be, and the cursor
+    /// behind it.
+    #[inline(always)]
+    pub(super) fn count_after(self, before: u8, length: Length) -> Option<(u32, Self)> {
+        let (n, ahead) = match length.is_compact() {
+            true => {
+                let (n, ahead) = self.uvarint_after(before)?;
+                (n.checked_sub(1), ahead)
+            }
+            false => {
+                let (n, ahead) = self.after(before.into())?.length(length)?;
+                (u32::try_from(n).ok(), ahead)
+            }
+        };
+        match n {
+            Some(n) => Some((n, ahead)),
+            None => length.is_nullable().then_some((0, ahead)),
+        }
     }
 
     /// An unsigned varint and the cursor behind it. A whole one has five bytes at most: where there

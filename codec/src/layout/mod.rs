@@ -6,6 +6,7 @@ mod field;
 mod plain;
 mod reading;
 mod roles;
+mod row;
 mod state;
 pub(crate) mod table;
 #[cfg(test)]
@@ -16,6 +17,7 @@ pub use event::{Event, Fault, Progress, Value, WalkError};
 pub use field::{Field, FieldId, Kind};
 pub(crate) use field::{Fields, Stored};
 pub use roles::Role;
+pub(crate) use row::{Of, Part, Row};
 pub use table::{Root, versions};
 pub use walker::Walker;
 

@@ -2,58 +2,54 @@
 //!
 //! Nearly all that passes is read here, so this loop decides what looking at a message costs. It
 //! holds no more than fits in registers, and leaves whatever is rare or incomplete to
-//! [`Reading::step`], which reads every op there is. The trap: the two must tell the same.
+//! [`Reading::step`](super::reading::Reading), which reads every op there is. The trap: the two must tell the same.
 
 use super::cursor::Cursor;
-use super::reading::Reading;
 use super::state::Level;
-use super::table::{Length, Op};
+use super::table::{Op, Table};
 use super::walker::MAX_DEPTH;
 use super::{Event, Value};
 
 /// Where the loop stands.
-struct Plain<'a> {
-    cursor: Cursor<'a>,
+pub(super) struct Plain<'a> {
+    pub(super) cursor: Cursor<'a>,
     /// The next op.
-    op: usize,
+    pub(super) op: usize,
     /// The innermost level.
-    depth: usize,
+    pub(super) depth: usize,
 }
 
-impl Reading<'_, '_> {
+impl<'a> Plain<'a> {
     /// Reads ops up to one that is not plain, or to the content of a tagged field. `true` where the
     /// message has been read.
-    #[inline(always)]
-    pub(super) fn plain(&mut self, on: &mut impl FnMut(Event<'_>)) -> bool {
-        let mut plain = Plain {
-            cursor: self.cursor,
-            op: self.op.into(),
-            depth: self.walker.depth.into(),
-        };
-        let ops = self.walker.table.ops;
-        let levels = &mut self.walker.levels;
+    // (not inlined, lest it share registers with what is rare, and on a copy, lest it stay in memory)
+    #[inline(never)]
+    pub(super) fn run(
+        &mut self,
+        table: &Table,
+        levels: &mut [Level; MAX_DEPTH],
+        on: &mut impl FnMut(Event<'_>),
+    ) -> bool {
+        let mut plain = Plain { ..*self };
         let mut is_done = false;
-        while let Some(op) = ops.get(plain.op)
-            && let Some(ends) = plain.read(op, levels, on)
+        while let Some(op) = table.ops.get(plain.op)
+            && let Some(ends) = plain.read(op, table, levels, on)
         {
             if ends && let Some(done) = plain.end(levels, on) {
                 is_done = done;
                 break;
             }
         }
-        self.cursor = plain.cursor;
-        self.op = plain.op as u16;
-        self.walker.depth = plain.depth as u8;
+        *self = plain;
         is_done
     }
-}
 
-impl<'a> Plain<'a> {
     /// Reads an op. `None` where it is not plain: then it is not read; else whether its struct ends.
     #[inline(always)]
     fn read(
         &mut self,
         op: &Op,
+        table: &Table,
         levels: &mut [Level; MAX_DEPTH],
         on: &mut impl FnMut(Event<'_>),
     ) -> Option<bool> {
@@ -79,7 +75,7 @@ impl<'a> Plain<'a> {
                 length,
                 size,
             } => {
-                let (n, ahead) = self.length(before, length)?;
+                let (n, ahead) = self.cursor.count_after(before, length)?;
                 let bytes = u64::from(n).wrapping_mul(size.into());
                 self.cursor.go(ahead.after(usize::try_from(bytes).ok()?)?);
             }
@@ -88,7 +84,7 @@ impl<'a> Plain<'a> {
                 role,
                 length,
             } => {
-                let (n, ahead) = self.length(before, length)?;
+                let (n, ahead) = self.cursor.count_after(before, length)?;
                 let (piece, behind) = ahead.split(n as usize)?;
                 if piece.is_empty() {
                     return None; // or null
@@ -106,24 +102,38 @@ impl<'a> Plain<'a> {
                 element,
                 min,
             } => {
-                let (count, ahead) = self.length(before, length)?;
-                if let Some(more) = count.checked_sub(1) {
-                    let least = u64::from(count).wrapping_mul(min.get().into());
-                    if least > ahead.len() as u64 {
-                        return None;
-                    }
-                    let depth = self.depth.wrapping_add(1);
-                    *levels.get_mut(depth)? = Level {
-                        more,
-                        ..Level::once(element)
-                    };
-                    levels.get_mut(self.depth)?.op = field.wrapping_add(1) as u16;
-                    self.depth = depth;
+                let (count, ahead) = self.cursor.count_after(before, length)?;
+                let Some(more) = count.checked_sub(1) else {
                     self.cursor.go(ahead);
-                    self.op = element.into();
+                    self.op = field.wrapping_add(1);
                     return Some(false);
+                };
+                let least = u64::from(count).wrapping_mul(min.get().into());
+                if least > ahead.len() as u64 {
+                    return None;
                 }
-                self.cursor.go(ahead);
+                let depth = self.depth.wrapping_add(1);
+                levels.get_mut(self.depth)?.op = field.wrapping_add(1) as u16;
+                let level = levels.get_mut(depth)?;
+                let mut inner = Level {
+                    more,
+                    ..Level::once(element)
+                };
+                let mut next = usize::from(element);
+                match table.ops.get(next) {
+                    Some(Op::Row { row }) => {
+                        next = next.wrapping_add(1);
+                        if self.rows(*row, ahead, &mut inner.more, next, table, on)? {
+                            self.op = field.wrapping_add(1);
+                            return Some(false);
+                        }
+                    }
+                    _ => self.cursor.go(ahead),
+                }
+                *level = inner;
+                self.depth = depth;
+                self.op = next;
+                return Some(false);
             }
             Op::Tags { before, last, .. } => {
                 let ([0], ahead) = self.cursor.take_after(before)? else {
@@ -131,6 +141,11 @@ impl<'a> Plain<'a> {
                 };
                 self.cursor.go(ahead);
                 ends = last;
+            }
+            Op::Row { row } => {
+                let more = &mut levels.get_mut(self.depth)?.more;
+                let first = field.wrapping_add(1);
+                ends = self.rows(row, self.cursor, more, first, table, on)?;
             }
             Op::End { before } => {
                 self.cursor.go(self.cursor.after(before.into())?);
@@ -149,23 +164,24 @@ impl<'a> Plain<'a> {
         Some(ends)
     }
 
-    /// A length or count, 0 where null, and what is behind it.
+    /// Reads rows at `from`, of which `more` follow the first and whose first field has the op `first`,
+    /// as long as they are plain. Whether that was all; else `more` follow the one that is not.
     #[inline(always)]
-    fn length(&self, before: u8, length: Length) -> Option<(u32, Cursor<'a>)> {
-        let (n, ahead) = match length.is_compact() {
-            true => {
-                let (n, ahead) = self.cursor.uvarint_after(before)?;
-                (n.checked_sub(1), ahead)
-            }
-            false => {
-                let (n, ahead) = self.cursor.after(before.into())?.length(length)?;
-                (u32::try_from(n).ok(), ahead)
-            }
-        };
-        match n {
-            Some(n) => Some((n, ahead)),
-            None => length.is_nullable().then_some((0, ahead)),
-        }
+    fn rows(
+        &mut self,
+        row: u16,
+        from: Cursor<'a>,
+        more: &mut u32,
+        first: usize,
+        table: &Table,
+        on: &mut impl FnMut(Event<'_>),
+    ) -> Option<bool> {
+        let row = table.rows.get(usize::from(row))?;
+        let mut left = more.wrapping_add(1);
+        let behind = row.read_all(from.rest(), from.end(), &mut left, first as u16, on);
+        self.cursor = from.at_rest(behind);
+        *more = left.saturating_sub(1);
+        Some(left == 0)
     }
 
     /// A struct ends: goes on to the next element, or to what is around. `None` where that is plain,

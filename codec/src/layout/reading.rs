@@ -1,6 +1,7 @@
 //! Reads one input: what is plain in a loop of its own, all else step by step.
 
 use super::cursor::{Cursor, MAX_VARINT};
+use super::plain::Plain;
 use super::state::{Bytes, Level, Region};
 use super::table::{Length, Op, Tag};
 use super::walker::Walker;
@@ -25,13 +26,13 @@ type On<'o> = &'o mut dyn FnMut(Event<'_>);
 
 /// A walker at work on one input.
 pub(super) struct Reading<'w, 'a> {
-    pub(super) walker: &'w mut Walker,
+    walker: &'w mut Walker,
     input: &'a [u8],
     /// The walk's offset of the input's first byte.
     start: u32,
-    pub(super) cursor: Cursor<'a>,
+    cursor: Cursor<'a>,
     /// The next op.
-    pub(super) op: u16,
+    op: u16,
     /// The op that the last step began with.
     stepped: u16,
 }
@@ -47,25 +48,62 @@ pub(super) enum End {
 impl<'w, 'a> Reading<'w, 'a> {
     /// Reads `input`, which begins where `walker` stands, up to the first scalar that is not there
     /// whole.
-    #[inline(always)]
     pub(super) fn read(
         walker: &'w mut Walker,
         input: &'a [u8],
-        mut is_plain: bool,
+        on: &mut impl FnMut(Event<'_>),
+    ) -> Result<End, WalkError> {
+        let reading = Self::new(walker, input);
+        reading.go_on(false, on)
+    }
+
+    /// The same for the first input, where `plain` came to a stop.
+    pub(super) fn read_on(
+        walker: &'w mut Walker,
+        input: &'a [u8],
+        plain: Plain<'a>,
         on: &mut impl FnMut(Event<'_>),
     ) -> Result<End, WalkError> {
         let mut reading = Self::new(walker, input);
+        reading.take(plain);
+        reading.go_on(false, on)
+    }
+
+    fn go_on(
+        mut self,
+        mut is_plain: bool,
+        on: &mut impl FnMut(Event<'_>),
+    ) -> Result<End, WalkError> {
         let end = loop {
-            if is_plain && reading.plain(on) {
+            if is_plain && self.plain(on) {
                 break Ok(());
             }
-            match reading.step(on) {
-                Ok(false) => is_plain = reading.is_plain(),
+            match self.step(on) {
+                Ok(false) => is_plain = self.is_plain(),
                 Ok(true) => break Ok(()),
                 Err(halt) => break Err(halt),
             }
         };
-        reading.finish(end)
+        self.finish(end)
+    }
+
+    /// Reads what is plain. `true` where the message has been read.
+    fn plain(&mut self, on: &mut impl FnMut(Event<'_>)) -> bool {
+        let mut plain = Plain {
+            cursor: self.cursor,
+            op: self.op.into(),
+            depth: self.walker.depth.into(),
+        };
+        let is_done = plain.run(self.walker.table, &mut self.walker.levels, on);
+        self.take(plain);
+        is_done
+    }
+
+    /// Goes on where `plain` stands.
+    fn take(&mut self, plain: Plain<'a>) {
+        self.cursor = plain.cursor;
+        self.op = plain.op as u16;
+        self.walker.depth = plain.depth as u8;
     }
 
     /// The same for a few bytes, without the haste.
@@ -85,7 +123,6 @@ impl<'w, 'a> Reading<'w, 'a> {
         reading.finish(end)
     }
 
-    #[inline(always)]
     fn new(walker: &'w mut Walker, input: &'a [u8]) -> Self {
         let (start, depth) = (walker.at, usize::from(walker.depth));
         Self {
@@ -105,7 +142,6 @@ impl<'w, 'a> Reading<'w, 'a> {
         !walker.passed && !walker.in_tags && level.is_some_and(|level| !level.tag)
     }
 
-    #[inline(always)]
     fn finish(self, end: Result<(), Halt>) -> Result<End, WalkError> {
         let at = self.cursor.at();
         let used = at.wrapping_sub(self.start) as usize;
@@ -289,6 +325,7 @@ impl<'w, 'a> Reading<'w, 'a> {
                     return self.end(on);
                 }
             }
+            Op::Row { .. } => {}
             Op::End { before } => {
                 let [] = *self.scalar(before)?;
                 return self.end(on);

@@ -10,7 +10,7 @@
 //! structs do not contain themselves, and an element of an array takes at least one byte.
 
 use super::walker::MAX_DEPTH;
-use super::{Field, FieldId, Fields, Role};
+use super::{Field, FieldId, Fields, Role, Row};
 use crate::types::{ApiKey, Direction, VersionRange};
 use std::num::NonZeroU16;
 
@@ -19,6 +19,8 @@ use std::num::NonZeroU16;
 pub(crate) struct Table {
     /// The runs of ops of all structs.
     pub(crate) ops: &'static [Op],
+    /// What [`Op::Row`]s read.
+    pub(crate) rows: &'static [Row],
     /// The known tagged fields of all structs.
     pub(crate) tags: &'static [Tag],
     /// By API key, from 0 on; a key without layouts has empty ones.
@@ -116,6 +118,9 @@ pub(crate) enum Op {
         /// The struct ends behind them, as all do but those that stand in the one around.
         last: bool,
     },
+    /// An element that can be read as one begins; where it cannot, the ops that follow read it. Of
+    /// arrays that are not told of.
+    Row { row: u16 },
     /// The struct ends.
     End { before: u8 },
 }
@@ -163,7 +168,7 @@ impl Op {
                 told,
                 first,
             },
-            Self::Struct { .. } => self,
+            Self::Struct { .. } | Self::Row { .. } => self,
             Self::Tags {
                 first, count, last, ..
             } => Self::Tags {

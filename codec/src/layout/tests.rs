@@ -7,6 +7,7 @@
     reason = "a test may fail loudly, and its arithmetic is on its own numbers"
 )]
 
+mod rows;
 mod tables;
 mod written;
 
@@ -21,6 +22,7 @@ use crate::generated::short::{
 fn root(ops: &[Op], tags: &[Tag]) -> Root {
     let table = Box::leak(Box::new(Table {
         ops: ops.to_vec().leak(),
+        rows: &[],
         tags: tags.to_vec().leak(),
         apis: &[],
         fields: None,

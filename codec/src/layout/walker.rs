@@ -4,6 +4,8 @@
 //! it is held against what is left of the frame. And input may end inside a scalar: its first bytes
 //! are kept until the rest comes, since whoever feeds has let go of them.
 
+use super::cursor::Cursor;
+use super::plain::Plain;
 use super::reading::{End, Reading};
 use super::state::{Level, Region};
 use super::table::{Root, Table};
@@ -87,27 +89,67 @@ impl Walker {
     ///
     /// # Errors
     /// Where the bytes do not fit the layout.
-    // (not inlined, lest the compiler take the walker apart into more values than there are registers)
-    #[inline(never)]
+    #[inline]
     pub fn feed(
         &mut self,
         bytes: &[u8],
         on: &mut impl FnMut(Event<'_>),
     ) -> Result<(usize, Progress), WalkError> {
-        let mut consumed = 0;
-        let was_stopped = std::mem::replace(&mut self.stopped, true);
-        if was_stopped {
-            match self.resume(bytes, on)? {
-                ControlFlow::Continue(used) => consumed = used,
-                ControlFlow::Break(end) => return Ok(end),
-            }
+        if self.stopped {
+            return self.feed_more(bytes, on);
         }
+        // Most messages are all there, and have nothing rare in them.
+        self.stopped = true;
+        let [message, ..] = &self.levels;
+        let mut plain = Plain {
+            cursor: Cursor::new(bytes, 0, self.limit),
+            op: message.op.into(),
+            depth: 0,
+        };
+        if plain.run(self.table, &mut self.levels, on) {
+            self.region = Region::Done;
+            self.at = plain.cursor.at();
+            return Ok((self.at as usize, Progress::Done));
+        }
+        self.read_on(bytes, plain, on)
+    }
+
+    /// The first input, from where `plain` came to a stop.
+    #[inline(never)]
+    fn read_on<'a>(
+        &mut self,
+        bytes: &'a [u8],
+        plain: Plain<'a>,
+        on: &mut impl FnMut(Event<'_>),
+    ) -> Result<(usize, Progress), WalkError> {
+        let end = Reading::read_on(self, bytes, plain, on)?;
+        Ok(self.ended(bytes, 0, end))
+    }
+
+    /// Any but the first input.
+    #[inline(never)]
+    fn feed_more(
+        &mut self,
+        bytes: &[u8],
+        on: &mut impl FnMut(Event<'_>),
+    ) -> Result<(usize, Progress), WalkError> {
+        let consumed = match self.resume(bytes, on)? {
+            ControlFlow::Continue(used) => used,
+            ControlFlow::Break(end) => return Ok(end),
+        };
         let rest = bytes.get(consumed..).unwrap_or_default();
-        match Reading::read(self, rest, !was_stopped, on)? {
-            End::Done(used) => Ok((consumed.saturating_add(used), Progress::Done)),
+        let end = Reading::read(self, rest, on)?;
+        Ok(self.ended(bytes, consumed, end))
+    }
+
+    /// What came of `bytes`, of which the first `consumed` were read before.
+    fn ended(&mut self, bytes: &[u8], consumed: usize, end: End) -> (usize, Progress) {
+        match end {
+            End::Done(used) => (consumed.saturating_add(used), Progress::Done),
             End::Cut(used) => {
-                self.keep(rest.get(used..).unwrap_or_default());
-                Ok((bytes.len(), self.progress()))
+                let read = consumed.saturating_add(used);
+                self.keep(bytes.get(read..).unwrap_or_default());
+                (bytes.len(), self.progress())
             }
         }
     }

@@ -55,17 +55,16 @@ impl Findings {
         exchange: Exchange,
         to: &mut impl Observer,
     ) {
-        if let (Role::ErrorCode, Value::Int(code)) = (event.role, event.value)
-            && let Some((last, count)) = self.codes.get_mut(self.last)
-            && i64::from(*last) == code
-        {
-            *count = count.saturating_add(1);
-            return;
+        let (Role::ErrorCode, Value::Int(code)) = (event.role, event.value) else {
+            return self.take_other(event, at, exchange, to);
+        };
+        match self.codes.get_mut(self.last) {
+            Some((last, count)) if i64::from(*last) == code => *count = count.saturating_add(1),
+            _ => self.tally(code, at, exchange, to),
         }
-        self.take_other(event, at, exchange, to);
     }
 
-    /// The same for all but a code that follows its like.
+    /// The same for all but error codes.
     #[inline(never)]
     fn take_other(
         &mut self,
@@ -75,10 +74,6 @@ impl Findings {
         to: &mut impl Observer,
     ) {
         match (event.role, event.value) {
-            (Role::ErrorCode, Value::Int(code)) => {
-                let code = i16::try_from(code).unwrap_or_default();
-                self.tally(code, at, exchange, to);
-            }
             (Role::ThrottleTime, Value::Int(ms @ 1..)) => {
                 let throttle = Observation::Throttle {
                     api_key: exchange.api_key,
@@ -107,7 +102,10 @@ impl Findings {
         }
     }
 
-    fn tally(&mut self, code: i16, at: u64, exchange: Exchange, to: &mut impl Observer) {
+    /// Takes in a code that does not follow its like.
+    #[inline(never)]
+    fn tally(&mut self, code: i64, at: u64, exchange: Exchange, to: &mut impl Observer) {
+        let code = i16::try_from(code).unwrap_or_default();
         self.any_error |= code != 0;
         let used = self.codes.iter_mut().take(self.used).enumerate();
         for (index, (known, count)) in used {

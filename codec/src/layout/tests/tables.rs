@@ -2,7 +2,7 @@
 
 use super::super::table::{Length, Op, Roots, Table};
 use super::super::walker::MAX_DEPTH;
-use super::super::{Event, Fault, Progress, Role, Root, Walker, full, hot, versions};
+use super::super::{Event, Fault, Progress, Role, Root, Row, Walker, full, hot, versions};
 use crate::ours;
 use crate::types::{ApiKey, Direction};
 use kafka_protocol::messages::ApiKey as Schema;
@@ -209,6 +209,12 @@ fn check(table: &Table, first: u16, depth: usize) -> u32 {
     let mut least = 0;
     for op in ops(table, first) {
         let (before, own) = match *op {
+            Op::Row { row } => {
+                let row = &table.rows[usize::from(row)];
+                let rest = check(table, first + 1, depth);
+                assert_eq!(least_of(row), rest, "{row:?} before {op:?}");
+                (0, 0)
+            }
             Op::Int8 { before, .. } => (before, 1),
             Op::Int16 { before, .. } | Op::Uint16 { before, .. } => (before, 2),
             Op::Int32 { before, .. } => (before, 4),
@@ -249,6 +255,14 @@ fn check(table: &Table, first: u16, depth: usize) -> u32 {
         least += u32::from(before) + own;
     }
     least
+}
+
+/// The least bytes that a row takes.
+fn least_of(row: &Row) -> u32 {
+    let parts = row.parts.iter();
+    let parts = parts.map(|part| u32::from(part.before) + width(part.length));
+    let code = row.code.map_or(0, |before| u32::from(before) + 2);
+    code + parts.sum::<u32>() + u32::from(row.behind) + u32::from(row.tags)
 }
 
 /// The ops of a struct.
@@ -302,7 +316,7 @@ fn has_role(table: &Table, first: u16, role: Role) -> bool {
         Op::Tags { first, count, .. } => table.tags[usize::from(first)..][..usize::from(count)]
             .iter()
             .any(|tag| has_role(table, tag.first, role)),
-        Op::Unread { .. } | Op::End { .. } => false,
+        Op::Unread { .. } | Op::Row { .. } | Op::End { .. } => false,
     })
 }
 

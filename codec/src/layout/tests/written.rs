@@ -8,7 +8,7 @@ use crate::types::{ApiKey, Direction};
 use fastrand::Rng;
 
 /// Writes a struct, or what a tagged field contains.
-fn write(table: &Table, first: u16, rng: &mut Rng, out: &mut Vec<u8>) {
+pub(super) fn write(table: &Table, first: u16, rng: &mut Rng, out: &mut Vec<u8>) {
     for op in ops(table, first) {
         match *op {
             Op::Int8 { .. } => some(1, rng, out),
@@ -53,7 +53,7 @@ fn write(table: &Table, first: u16, rng: &mut Rng, out: &mut Vec<u8>) {
                 }
             }
             Op::End { .. } => {}
-            Op::Unread { .. } => panic!("{op:?} in the full table"),
+            Op::Unread { .. } | Op::Row { .. } => panic!("{op:?} in the full table"),
         }
     }
 }
