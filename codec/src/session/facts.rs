@@ -62,13 +62,15 @@ impl Facts {
         cx: &mut Shared,
         to: &mut impl Observer,
     ) {
-        let is_topic = matches!(event.role, Role::TopicName | Role::TopicId);
-        if !is_topic || self.acks0 {
-            self.take_known(event, at, cx, to);
+        match (event.role, event.value) {
+            (Role::TopicName | Role::TopicId, _) if !self.acks0 => {}
+            // A consumer.
+            (Role::ReplicaId, Value::Int(..0)) => {}
+            _ => self.take_known(event, at, cx, to),
         }
     }
 
-    /// The same, but for topics that nobody asks for.
+    /// The same, but for topics that nobody asks for, and consumers.
     #[inline(never)]
     fn take_known(&mut self, event: Event<'_>, at: u64, cx: &mut Shared, to: &mut impl Observer) {
         match (event.role, event.value) {

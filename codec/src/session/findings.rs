@@ -55,8 +55,10 @@ impl Findings {
         exchange: Exchange,
         to: &mut impl Observer,
     ) {
-        let (Role::ErrorCode, Value::Int(code)) = (event.role, event.value) else {
-            return self.take_other(event, at, exchange, to);
+        let code = match (event.role, event.value) {
+            (Role::ErrorCode, Value::Int(code)) => code,
+            (Role::ThrottleTime, Value::Int(0)) => return,
+            _ => return self.take_other(event, at, exchange, to),
         };
         match self.codes.get_mut(self.last) {
             Some((last, count)) if i64::from(*last) == code => *count = count.saturating_add(1),
@@ -64,7 +66,7 @@ impl Findings {
         }
     }
 
-    /// The same for all but error codes.
+    /// The same for all but error codes, and no throttling.
     #[inline(never)]
     fn take_other(
         &mut self,
