@@ -118,8 +118,6 @@ impl<C: Wire, U: Wire> Conversation<C, U> {
         if self.member.is_drained() && matches!(self.drain, Drain::Unaware) {
             self.drain = Drain::Until(clock.now() + DRAIN_GRACE);
         }
-        self.request.unpark();
-        self.response.unpark();
         if self.farewell.is_none()
             && let Poll::Ready(ended) = self.converse(observer, clock, cx)
         {
@@ -141,6 +139,8 @@ impl<C: Wire, U: Wire> Conversation<C, U> {
         clock: &mut Clock,
         cx: &mut Context<'_>,
     ) -> Poll<Ended> {
+        self.request.wake(&self.client, cx);
+        self.response.wake(&self.upstream, cx);
         loop {
             let busy = match self.rounds(observer, clock, cx) {
                 Ok(busy) => busy,

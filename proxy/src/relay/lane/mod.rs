@@ -207,8 +207,18 @@ impl Lane {
         self.pace == Pace::Parked
     }
 
-    /// A wire may have woken the task.
-    pub(super) fn unpark(&mut self) {
+    /// The task has been woken, perhaps for this lane. One that waits for nothing but bytes looks whether
+    /// its socket has any, which costs less than a turn, and leaves the waker there as well.
+    pub(super) fn wake(&mut self, from: &impl Wire, cx: &mut Context<'_>) {
+        let only_reads = self.waiting_since.is_some() && !self.has_to_write();
+        let mut has_nothing =
+            || (from.tcp()).is_some_and(|from| from.poll_read_ready(cx).is_pending());
+        if !(only_reads && has_nothing()) {
+            self.unpark();
+        }
+    }
+
+    fn unpark(&mut self) {
         if self.is_parked() {
             self.pace = Pace::Awake;
         }
