@@ -8,8 +8,14 @@ use klamp_codec::{ApiKey, Direction};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// A varint beyond what Kafka's int holds.
-const NEGATIVE: &[u8] = &[0xff, 0xff, 0xff, 0xff, 0x0f];
+/// Whether these bytes end with a varint that Kafka's int takes for a negative number: it has five bytes,
+/// and of the last one the bits that fit count.
+fn ends_negative(bytes: &[u8]) -> bool {
+    let varint = bytes.last_chunk::<5>();
+    varint.is_some_and(|[more @ .., last]| {
+        more.iter().all(|byte| *byte >= 0x80) && *last < 0x80 && last & 0x08 != 0
+    })
+}
 
 /// A body with something wrong in it.
 #[derive(Deserialize)]
@@ -60,7 +66,7 @@ impl Frame {
                 End::Failed(_) if !refusal.is_empty() => Some(Verdict::Refused),
                 End::Failed(error) => match error.fault {
                     Fault::Count(0x7fff_ffff..) => Some(Verdict::KafkaReadsNegative),
-                    Fault::Short if body[..error.at as usize].ends_with(NEGATIVE) => {
+                    Fault::Short if ends_negative(&body[..error.at as usize]) => {
                         Some(Verdict::KafkaReadsNegative)
                     }
                     Fault::TagSize | Fault::Short | Fault::Count(_) => {
