@@ -81,7 +81,7 @@ impl Trouble {
 
 async fn serve(config: Config) -> Result<(), Trouble> {
     let mut signals = Signals::install().map_err(Trouble::Start)?;
-    let max_connections = descriptors::provide(config.max_connections);
+    let max_connections = descriptors::provide(config.max_connections, config.threads.get());
     let watch_for = record::catalog();
     info!(
         version = watch_for.version,

@@ -24,6 +24,7 @@ mod wire;
 pub(crate) use ended::Ended;
 pub(crate) use local::Local;
 pub(crate) use pool::HoldBudget;
+pub(crate) use splice::MAX_PIPES;
 pub(crate) use wire::Wire;
 
 use conversation::Conversation;

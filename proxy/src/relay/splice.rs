@@ -2,7 +2,8 @@
 //!
 //! The traps: a splice from a socket says 'would block' for an empty socket and for a full pipe alike,
 //! so a pipe is emptied before it is filled, and then it means the socket; a splice that moved less
-//! than asked for says nothing about the socket, which may have more; and a pipe that comes out small
+//! than asked for says nothing about the socket, which may have more; behind an urgent byte (TCP's, which
+//! no Kafka client sends) a splice never comes to more, nor to a true end, though a read does; and a pipe that comes out small
 //! (the kernel limits the pages of a user's pipes) costs more than it saves.
 
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
@@ -26,7 +27,7 @@ pub(super) const PEEK_BYTES: usize = 512;
 
 /// Pipes that one thread lends at most. One is in use at a time unless peers are slow; without
 /// CAP_SYS_RESOURCE a user has 64 of this size (`fs.pipe-user-pages-soft`), in all processes.
-pub(super) const MAX_PIPES: usize = 12;
+pub(crate) const MAX_PIPES: usize = 12;
 
 /// Pipes kept for the next loan, per thread.
 pub(super) const SPARES: usize = 4;
@@ -58,7 +59,8 @@ impl Pipe {
         self.held == 0
     }
 
-    /// Takes up to `most` bytes from `from`, once. The pipe is empty. 0 is the end of the stream.
+    /// Takes up to `most` bytes from `from`, once. The pipe is empty. 0 seems to be the end of the stream:
+    /// whether it is, a read tells.
     pub(super) fn fill(
         &mut self,
         from: &TcpStream,

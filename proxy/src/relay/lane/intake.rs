@@ -136,19 +136,22 @@ impl Lane {
             && let Some(pipe) = self.pipe_for(owed, io.pool)
         {
             let filled = pipe.fill(from, io.cx, owed);
-            if !matches!(filled, Poll::Ready(Err(kind)) if splice::is_refusal(kind)) {
-                if self.is_many(owed) {
-                    self.looks = LOOKS;
+            match filled {
+                // An urgent byte ends a splice too: a read tells.
+                Poll::Ready(Ok(0)) => {}
+                Poll::Ready(Err(kind)) if splice::is_refusal(kind) => {
+                    self.put_pipe_away(io.pool);
+                    io.pool.pipes.refuse();
                 }
-                self.brims &= filled.is_ready();
-                let filled = self.arrived(filled, io.clock)?;
-                return Ok(filled.map(|n| {
-                    self.eof = n == 0;
-                    self.stance = self.paid(owed, n);
-                }));
+                _ => {
+                    if self.is_many(owed) {
+                        self.looks = LOOKS;
+                    }
+                    self.brims &= filled.is_ready();
+                    let filled = self.arrived(filled, io.clock)?;
+                    return Ok(filled.map(|n| self.stance = self.paid(owed, n)));
+                }
             }
-            self.put_pipe_away(io.pool);
-            io.pool.pipes.refuse();
         }
         self.read(from, io)
     }

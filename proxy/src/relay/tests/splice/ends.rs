@@ -7,6 +7,7 @@ use super::super::tcp::{Line, run};
 use super::super::{Random, api_versions_of_the_future, local, request};
 use super::{fetch, fetched, produce, receive};
 use klamp_codec::observation::CloseReason;
+use rustix::net::{SendFlags, send as send_urgent};
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -68,6 +69,25 @@ fn an_end_amid_a_spliced_frame_passes_and_what_came_before_it_too() {
         let (ended, tally) = line.relay.await.unwrap();
         assert_eq!(ended, Ended::Session(CloseReason::ClientInFlight));
         assert_eq!((tally.request, answer), (5 << 20, b"\0\0".to_vec()));
+        assert_eq!(local.pool.lent(), 0);
+    });
+}
+
+#[test]
+fn what_comes_behind_an_urgent_byte_passes_before_the_end() {
+    run(async {
+        let local = local();
+        let (mut line, frame) = line_amid_frame(&local, 1 << 20).await;
+        let (first, second) = frame[1 << 20..][..25_000].split_at(10_000);
+        line.client.write_all(first).await.unwrap();
+        assert_eq!(send_urgent(&line.client, b"!", SendFlags::OOB), Ok(1));
+        line.client.write_all(second).await.unwrap();
+        line.client.shutdown().await.unwrap();
+        let mut rest = Vec::new();
+        line.broker.read_to_end(&mut rest).await.unwrap();
+        assert!(rest == [first, second].concat(), "{}", rest.len());
+        drop(line.broker);
+        line.relay.await.unwrap();
         assert_eq!(local.pool.lent(), 0);
     });
 }
