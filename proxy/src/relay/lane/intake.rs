@@ -91,17 +91,22 @@ impl Lane {
         Ok(Poll::Ready(Some(news)))
     }
 
-    /// Takes one more large frame behind those that are in the pipe, so that they leave together.
-    /// Tells whether some of it has come; what stands in the way shows when the pipe is empty.
+    /// Takes one more large frame behind what is in the pipe, or the last bytes of one, so that they leave
+    /// together: sent on their own, a few last bytes cost the next peer as much as the whole frame. Tells
+    /// whether some of it has come; what stands in the way shows when the pipe is empty.
     pub(super) fn gather(&mut self, from: &impl Wire, io: &mut Io<'_, '_>) -> Result<bool, Fault> {
         let (Stance::Owe(owed), Some(from)) = (self.stance, from.tcp()) else {
             return Ok(false);
         };
-        let pipe = self.pipe.as_mut().filter(|_| owed > SPLICE_BYTES);
+        let is_large = owed > SPLICE_BYTES;
+        let is_last = self.looks > 0 && owed < PEEK_BYTES as u64;
+        let pipe = self.pipe.as_mut().filter(|_| is_large || is_last);
         let Some(n) = pipe.and_then(|pipe| pipe.add(from, owed)) else {
             return Ok(false);
         };
-        self.looks = LOOKS;
+        if is_large {
+            self.looks = LOOKS;
+        }
         self.stance = self.paid(owed, n);
         Ok(self.arrived(Poll::Ready(Ok(n)), io.clock)?.is_ready())
     }
