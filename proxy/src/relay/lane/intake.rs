@@ -10,7 +10,7 @@ use super::super::pool::{BUFFER_BYTES, Pool};
 use super::super::splice::{self, PEEK_BYTES, Pipe, SPLICE_BYTES};
 use super::super::timer::Clock;
 use super::super::wire::{self, Wire};
-use super::{Fault, Io, Lane, Stance};
+use super::{Fault, Io, Judge, Lane, Stance};
 use klamp_codec::session::{Input, Step};
 use std::io::ErrorKind;
 use std::task::Poll;
@@ -37,7 +37,7 @@ impl Lane {
         &mut self,
         from: &impl Wire,
         io: &mut Io<'_, '_>,
-        ask: &mut impl FnMut(Input<'_>) -> Step,
+        judge: &mut impl Judge,
     ) -> Result<Poll<Option<bool>>, Fault> {
         let (1.., Stance::Need(need), Some(from)) = (self.looks, self.stance, from.tcp()) else {
             return Ok(Poll::Ready(None));
@@ -55,7 +55,7 @@ impl Lane {
             return Ok(Poll::Ready(None));
         }
         self.looks -= 1;
-        let step = ask(Input {
+        let step = judge.ask(Input {
             shown: self.buffer.preview(n),
             eof: false,
             unpaid: 0,

@@ -151,8 +151,7 @@ impl Lane {
                 self.stance = Stance::Need(1);
             }
             if self.gathers()
-                && let Poll::Ready(Some(news)) =
-                    self.look(from, io, &mut |input| judge.ask(input))?
+                && let Poll::Ready(Some(news)) = self.look(from, io, &mut judge)?
             {
                 moved |= news;
                 if self.gather(from, io)? {
@@ -183,7 +182,7 @@ impl Lane {
                         self.pace = Pace::Busy;
                         return Ok(moved);
                     }
-                    match self.look(from, io, &mut |input| judge.ask(input))? {
+                    match self.look(from, io, &mut judge)? {
                         Poll::Pending => break,
                         Poll::Ready(Some(news)) => moved |= news,
                         Poll::Ready(None) => {
