@@ -3,6 +3,7 @@
 pub mod clamp;
 pub mod edit;
 mod generated;
+pub mod kept;
 pub mod layout;
 pub mod local;
 mod names;

@@ -106,6 +106,14 @@ pub enum Observation<'a> {
     },
     /// The broker told its versions; from now on this is the connection's table.
     Learned(&'a Arc<VersionTable>),
+    /// What nobody but the client and the broker may see begins at `at`: the content of records, or of a
+    /// field that is withheld. Nothing else is told of it.
+    Hole {
+        /// Bytes of it.
+        bytes: u32,
+        /// Whether it is records, the heads of whose batches may be seen.
+        records: bool,
+    },
     /// A frame was passed on without being understood.
     Opaque {
         /// Which request, or the request that the response answers.

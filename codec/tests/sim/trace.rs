@@ -106,6 +106,10 @@ pub enum Seen {
         exchange: Exchange,
     },
     Learned(Arc<VersionTable>),
+    Hole {
+        bytes: u32,
+        records: bool,
+    },
     Opaque {
         exchange: Exchange,
         reason: OpaqueReason,
@@ -341,6 +345,7 @@ impl From<Observation<'_>> for Seen {
             },
             Observation::Answered { exchange } => Self::Answered { exchange },
             Observation::Learned(table) => Self::Learned(Arc::clone(table)),
+            Observation::Hole { bytes, records } => Self::Hole { bytes, records },
             Observation::Opaque {
                 exchange,
                 reason,

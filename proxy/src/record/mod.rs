@@ -301,6 +301,7 @@ impl Record {
             | Observation::Acks(_)
             | Observation::RequestEnd { .. }
             | Observation::InFlight(_)
+            | Observation::Hole { .. }
             | Observation::ResponseHead { .. }
             | Observation::Errors { .. }
             | Observation::Throttle { .. }
@@ -324,6 +325,7 @@ impl Observer for Record {
                 self.request_end(exchange, frame_bytes);
             }
             Observation::InFlight(requests) => self.in_flight(requests),
+            Observation::Hole { .. } => {}
             Observation::ResponseHead {
                 exchange,
                 latency,
