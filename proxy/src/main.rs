@@ -2,6 +2,7 @@
 
 mod accept;
 mod admin;
+mod capture;
 mod cli;
 mod columns;
 mod commands;
