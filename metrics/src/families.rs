@@ -212,6 +212,23 @@ pub(crate) const CLIENT_CONNECTIONS: Family = gauge(
     "Open connections by the software that the client told (KIP-511).",
 );
 
+pub(crate) const CAPTURES: Family = counter(
+    "klamp_captures_total",
+    &["reason"],
+    "Captures taken of what a connection said last, by what triggered them.",
+);
+pub(crate) const CAPTURES_DROPPED: Family = counter(
+    "klamp_captures_dropped_total",
+    &["reason"],
+    "Captures not taken (rate_limited), given up or refused for want of memory (memory), or not written \
+     to --capture-dir (queue_full, directory_full, write_failed).",
+);
+pub(crate) const CAPTURES_BYTES: Family = gauge(
+    "klamp_captures_bytes",
+    &[],
+    "Memory that the captures at /captures take.",
+);
+
 /// A family that is being filled for a scrape.
 pub(crate) struct Filled {
     family: Family,

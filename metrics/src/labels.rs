@@ -118,6 +118,41 @@ impl DialResult {
     }
 }
 
+/// Why there is no capture, or no file of it: the label `reason` of `klamp_captures_dropped_total`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CaptureDropped {
+    /// There have been enough of its kind lately.
+    RateLimited,
+    /// It was given up to make room for others, or there was no room for it.
+    Memory,
+    /// Too many wait for the disk.
+    QueueFull,
+    /// The disk or the directory is full.
+    DirectoryFull,
+    /// It could not be written.
+    WriteFailed,
+}
+
+impl CaptureDropped {
+    pub(crate) const ALL: [Self; 5] = [
+        Self::RateLimited,
+        Self::Memory,
+        Self::QueueFull,
+        Self::DirectoryFull,
+        Self::WriteFailed,
+    ];
+
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Self::RateLimited => "rate_limited",
+            Self::Memory => "memory",
+            Self::QueueFull => "queue_full",
+            Self::DirectoryFull => "directory_full",
+            Self::WriteFailed => "write_failed",
+        }
+    }
+}
+
 /// The values of the label `acks`; the last stands for all others.
 pub(crate) const ACKS: [&str; 4] = ["-1", "0", "1", OTHER];
 

@@ -18,7 +18,7 @@ mod unnamed;
 mod versions;
 
 pub use catalog::{Catalog, KnownKey};
-pub use labels::{DialResult, KeyRow, OpaqueReason, Outcome};
+pub use labels::{CaptureDropped, DialResult, KeyRow, OpaqueReason, Outcome};
 pub use metrics::{ClientConnection, Metrics};
 pub use shard::Shard;
 pub use versions::{Range, VersionRow};

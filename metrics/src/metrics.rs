@@ -5,7 +5,7 @@ use crate::catalog::Catalog;
 use crate::collector::{Sums, SumsCollector};
 use crate::families::{self, Family};
 use crate::histogram::{DURATION_BOUNDS, bounds_seconds};
-use crate::labels::{DialResult, Labels, OTHER};
+use crate::labels::{CaptureDropped, DialResult, Labels, OTHER};
 use crate::shard::{Shard, Shared};
 use crate::unnamed::UnnamedCodes;
 use crate::versions::{VersionRow, Versions};
@@ -40,6 +40,10 @@ pub struct Metrics {
     foreign_addresses: OnceLock<IntCounter>,
     client_connections: IntGaugeVec,
     software: Capped,
+    captures: IntCounterVec,
+    /// By [`CaptureDropped`], so that counting takes no lock: one of them may come with each message.
+    captures_dropped: [IntCounter; CaptureDropped::ALL.len()],
+    captures_bytes: IntGauge,
 }
 
 impl Metrics {
@@ -132,6 +136,22 @@ impl Metrics {
         ClientConnection { gauge }
     }
 
+    /// A capture was taken. `reason` is one of a fixed set.
+    pub fn captured(&self, reason: &'static str) {
+        self.captures.with_label_values(&[reason]).inc();
+    }
+
+    /// There is no capture, or no file of it.
+    pub fn capture_dropped(&self, why: CaptureDropped) {
+        self.captures_dropped[why as usize].inc();
+    }
+
+    /// Captures take so much memory.
+    pub fn set_captures_bytes(&self, bytes: usize) {
+        self.captures_bytes
+            .set(i64::try_from(bytes).unwrap_or(i64::MAX));
+    }
+
     /// Tells the rows of each distinct version table in use, for the next [`Metrics::render`].
     pub fn set_version_tables(&self, tables: &[Vec<VersionRow>]) {
         let folded = Versions::fold(&self.sums.shared.labels, tables);
@@ -171,6 +191,7 @@ impl Metrics {
             .set(1);
         let duration = HistogramOpts::from(opts(&families::DIAL_DURATION))
             .buckets(bounds_seconds(DURATION_BOUNDS).collect());
+        let captures_dropped = counter_vec(&registry, &families::CAPTURES_DROPPED)?;
         let metrics = Self {
             sums,
             connections_limit: IntGauge::with_opts(opts(&families::CONNECTIONS_LIMIT))?,
@@ -184,8 +205,15 @@ impl Metrics {
             foreign_addresses: OnceLock::new(),
             client_connections: gauge_vec(&registry, &families::CLIENT_CONNECTIONS)?,
             software: Capped::new(SOFTWARE),
+            captures: counter_vec(&registry, &families::CAPTURES)?,
+            captures_dropped: CaptureDropped::ALL
+                .map(|why| captures_dropped.with_label_values(&[why.label()])),
+            captures_bytes: IntGauge::with_opts(opts(&families::CAPTURES_BYTES))?,
             registry,
         };
+        metrics
+            .registry
+            .register(Box::new(metrics.captures_bytes.clone()))?;
         metrics
             .registry
             .register(Box::new(metrics.connections_limit.clone()))?;

@@ -1,7 +1,9 @@
 //! What a scrape shows of what was counted, seen from outside: the text is parsed as Prometheus
 //! would, so that a family with a missing help text or a series that stands twice fails here.
 
-use klamp_metrics::{Catalog, DialResult, KnownKey, Metrics, OpaqueReason, Outcome, VersionRow};
+use klamp_metrics::{
+    CaptureDropped, Catalog, DialResult, KnownKey, Metrics, OpaqueReason, Outcome, VersionRow,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -475,4 +477,19 @@ fn labels_stand_in_alphabetical_order() {
             .filter_map(|label| label.split('=').next());
         assert!(labels.is_sorted(), "{name}");
     }
+}
+
+#[test]
+fn captures_and_those_that_are_missing_are_told_by_reason() {
+    let metrics = metrics();
+    let of = |metrics: &Metrics, series: &str| scrape(metrics).get(series).copied();
+    let full = "klamp_captures_dropped_total{reason=\"directory_full\"}";
+    assert_eq!(of(&metrics, full), Some(0.0), "an alert may ask for it");
+    metrics.captured("unnamed");
+    metrics.capture_dropped(CaptureDropped::DirectoryFull);
+    metrics.set_captures_bytes(1 << 20);
+    let taken = "klamp_captures_total{reason=\"unnamed\"}";
+    assert_eq!(of(&metrics, taken), Some(1.0));
+    assert_eq!(of(&metrics, full), Some(1.0));
+    assert_eq!(of(&metrics, "klamp_captures_bytes"), Some(1_048_576.0));
 }

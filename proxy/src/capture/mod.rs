@@ -4,7 +4,22 @@
 //! passed there. It holds nothing that the recorder had to leave out (`klamp_codec::kept`).
 
 // Nothing takes captures yet.
-#![allow(dead_code)]
+#![allow(dead_code, unused_imports)]
+
+mod captures;
+mod directory;
+mod reason;
+mod store;
+#[cfg(test)]
+mod tests;
+mod trigger;
+mod writer;
+
+pub(crate) use captures::{CaptureTerms, Captures};
+pub(crate) use directory::{DirectoryBounds, file_name};
+pub(crate) use reason::Reason;
+pub(crate) use store::Found;
+pub(crate) use trigger::Triggers;
 
 use klamp_codec::kept::Kept;
 use klamp_codec::versions::VersionTable;

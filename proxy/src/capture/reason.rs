@@ -1,0 +1,84 @@
+//! Why a capture was taken: for metrics one of a few words, for people a line.
+
+use klamp_codec::{ApiKey, Direction, ErrorCode};
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
+
+/// Why a capture was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// An answer of this API has this code.
+    Code(ApiKey, ErrorCode),
+    /// A message of this API and version does not fit its layout.
+    Malformed(Direction, ApiKey, i16),
+    /// A response answered no request.
+    Mismatch,
+    /// An answer of this API came so late, beyond the wait that was asked for.
+    Slow(ApiKey, Duration),
+    /// The connection ended so (a label of `klamp_connections_closed_total`) with something undone.
+    Close(&'static str),
+    /// Somebody asked for it.
+    ByHand,
+}
+
+impl Reason {
+    /// The value of the label `reason`: lower case, stable, bounded in number.
+    pub(crate) fn kind(self) -> &'static str {
+        match self {
+            Self::Code(_, code) if code.name().is_none() => "unnamed",
+            Self::Code(_, code) if code.is_beyond_kafka_protocol() => "beyond",
+            Self::Code(..) => "error_code",
+            Self::Malformed(..) => "malformed",
+            Self::Mismatch => "mismatch",
+            Self::Slow(..) => "slow",
+            Self::Close(_) => "close",
+            Self::ByHand => "by_hand",
+        }
+    }
+
+    /// What has the same hash is the same trouble, and limited together.
+    pub(crate) fn trouble(self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        match self {
+            Self::Code(api_key, code) => (0, api_key, code.0).hash(&mut hasher),
+            Self::Malformed(direction, api_key, version) => {
+                (1, direction, api_key, version).hash(&mut hasher);
+            }
+            Self::Mismatch => 2.hash(&mut hasher),
+            Self::Slow(api_key, _) => (3, api_key).hash(&mut hasher),
+            Self::Close(label) => (4, label).hash(&mut hasher),
+            Self::ByHand => 5.hash(&mut hasher),
+        }
+        hasher.finish()
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Code(api_key, code) => match code.name() {
+                Some(name) => write!(f, "{name} ({}) in {api_key}", code.0),
+                None => write!(f, "{code} in {api_key}"),
+            },
+            Self::Malformed(direction, api_key, version) => {
+                let what = match direction {
+                    Direction::Request => "request",
+                    Direction::Response => "response",
+                };
+                write!(f, "malformed {api_key} {what} of version {version}")
+            }
+            Self::Mismatch => f.write_str("mismatch of correlation ids"),
+            Self::Slow(api_key, late) => {
+                let late = Duration::from_millis(late.as_millis() as u64);
+                write!(
+                    f,
+                    "slow {api_key}: {} late",
+                    humantime::format_duration(late)
+                )
+            }
+            Self::Close(label) => write!(f, "close: {label}"),
+            Self::ByHand => f.write_str("by hand"),
+        }
+    }
+}
