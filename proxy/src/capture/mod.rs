@@ -8,6 +8,8 @@
 
 mod captures;
 mod directory;
+pub(crate) mod facts;
+pub(crate) mod pcapng;
 mod reason;
 mod store;
 #[cfg(test)]

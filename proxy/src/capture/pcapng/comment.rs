@@ -1,0 +1,234 @@
+//! What is known of a frame beyond its bytes, as the comment on its first packet, a line a thing.
+//!
+//! Two traps. `klamp decode` reads these lines again, so what is written here is what it looks for.
+//! And a comment has at most 65,535 bytes, while a peer decides how much there is to say.
+
+use crate::capture::facts::Facts;
+use klamp_codec::kept::{Change, Kept, Part, Reading};
+use klamp_codec::observation::OpaqueReason;
+use klamp_codec::render::{Message, Render};
+use klamp_codec::versions::{Fate, Hidden, Row, VersionTable};
+use klamp_codec::{ApiKey, Direction};
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// Bytes of a comment; the rest is cut.
+const MOST: usize = 32 << 10;
+
+/// The comment on a frame, before which `lost` bytes of its direction were not kept.
+pub(super) fn on(kept: &Kept, table: Option<&VersionTable>, lost: u64) -> String {
+    let facts = facts(kept);
+    let mut out = String::new();
+    let direction = match kept.direction {
+        Direction::Request => "request",
+        Direction::Response => "response",
+    };
+    match (&facts.head, kept.exchange) {
+        (Some(of), _) => line(&mut out, format_args!("{of}")),
+        (None, Some(of)) => {
+            let name = of.api_key.name().unwrap_or("unknown API");
+            let (key, version, id) = (of.api_key.0, of.api_version, of.correlation_id);
+            line(
+                &mut out,
+                format_args!("{name} ({key}) v{version} {direction}, correlation id {id}"),
+            );
+        }
+        (None, None) => line(&mut out, format_args!("SASL token, {direction}")),
+    }
+    line(&mut out, format_args!("received: {} bytes", kept.bytes));
+    if let Some(latency) = kept.latency {
+        let ms = latency.as_secs_f64() * 1e3;
+        line(&mut out, format_args!("latency: {ms:.6} ms"));
+    }
+    if kept.reading == Reading::Whole
+        && let Some(outcome) = facts.outcome()
+    {
+        line(&mut out, format_args!("errors: {outcome}"));
+    }
+    if lost > 0 {
+        line(
+            &mut out,
+            format_args!("lost: {lost} bytes before this frame"),
+        );
+    }
+    if let Some(why) = header_only(kept.reading) {
+        line(&mut out, format_args!("kept: {why}"));
+    }
+    withheld(&mut out, kept);
+    for batch in &facts.batches {
+        line(&mut out, format_args!("{batch}"));
+    }
+    if facts.more_batches > 0 {
+        line(
+            &mut out,
+            format_args!("batches: {} more", facts.more_batches),
+        );
+    }
+    changes(&mut out, kept, table);
+    cut(out.trim_end(), MOST).to_owned()
+}
+
+/// The text up to its first `most` bytes, or one character less.
+pub(super) fn cut(text: &str, most: usize) -> &str {
+    let end = text.floor_char_boundary(most);
+    text.get(..end).unwrap_or(text)
+}
+
+fn line(out: &mut String, what: std::fmt::Arguments<'_>) {
+    // A String takes all.
+    let _ = writeln!(out, "{what}");
+}
+
+/// What the frame says, as far as it was kept.
+fn facts(kept: &Kept) -> Facts {
+    let message = match (kept.direction, kept.exchange) {
+        (_, None) => Message::Token,
+        (Direction::Request, _) => Message::Request,
+        (Direction::Response, Some(of)) => Message::Response(of.api_key, of.api_version),
+    };
+    let length = u32::try_from(kept.bytes.saturating_sub(4)).unwrap_or(u32::MAX);
+    let mut render = Render::new(message, length, Facts::default());
+    // The length field, which is known.
+    let mut before = 4;
+    for part in &kept.parts {
+        match part {
+            Part::Bytes(bytes) => {
+                let skipped = before.min(bytes.len());
+                before -= skipped;
+                render.bytes(&bytes[skipped..]);
+            }
+            Part::Hole(n) => render.hole(*n),
+        }
+    }
+    render.end().1
+}
+
+fn header_only(reading: Reading) -> Option<&'static str> {
+    Some(match reading {
+        Reading::Whole => return None,
+        Reading::Unfinished => "header only, the frame had not come to its end",
+        Reading::Token => "length only",
+        Reading::Opaque(OpaqueReason::UnknownKey) => "header only, the API is not known",
+        Reading::Opaque(OpaqueReason::UnknownVersion) => "header only, the version is not known",
+        Reading::Opaque(OpaqueReason::NoLayout) => {
+            "header only, no layout is known of this version"
+        }
+        Reading::Opaque(OpaqueReason::Malformed) => "header only, the body is malformed",
+        Reading::Opaque(OpaqueReason::Mismatch) => "header only, it answers no request",
+        Reading::Opaque(OpaqueReason::NonKafka) => "header only, it is not Kafka",
+    })
+}
+
+fn withheld(out: &mut String, kept: &Kept) {
+    let holes = kept.parts.iter().filter_map(|part| match part {
+        Part::Hole(n) => Some(u64::from(*n)),
+        Part::Bytes(_) => None,
+    });
+    let (count, bytes) = holes.fold((0, 0), |(count, bytes), n| (count + 1, bytes + n));
+    if count > 0 && kept.reading == Reading::Whole {
+        let places = if count == 1 { "place" } else { "places" };
+        line(
+            out,
+            format_args!("withheld: {bytes} bytes in {count} {places}"),
+        );
+    }
+}
+
+/// What klamp did to the frame.
+fn changes(out: &mut String, kept: &Kept, table: Option<&VersionTable>) {
+    match kept.change {
+        None => return,
+        Some(Change::AnsweredHere) => {
+            return line(
+                out,
+                format_args!("changed: klamp answered, the broker never got it"),
+            );
+        }
+        Some(Change::Rewritten(bytes)) => {
+            line(
+                out,
+                format_args!("changed: {bytes} bytes went on in its place"),
+            );
+        }
+    }
+    let is_answer = kept.direction == Direction::Response
+        && kept
+            .exchange
+            .is_some_and(|of| of.api_key == ApiKey::API_VERSIONS);
+    let Some(table) = table.filter(|_| is_answer) else {
+        return;
+    };
+    let mut told = |what: &str, is: &dyn Fn(&Row) -> Option<String>| {
+        let rows: Vec<_> = table.entries().iter().filter_map(is).collect();
+        if !rows.is_empty() {
+            line(out, format_args!("{what}: {}", rows.join(", ")));
+        }
+    };
+    told("lowered", &|row| match row.fate {
+        Fate::Lowered { to } => Some(format!("{} {} to {to}", row.api_key, row.broker.max)),
+        _ => None,
+    });
+    told("hidden", &|row| match row.fate {
+        Fate::Hidden(Hidden::NoSchema) => Some(format!("{} (no schema)", row.api_key)),
+        Fate::Hidden(Hidden::NoOverlap) => Some(format!("{} (no version in common)", row.api_key)),
+        _ => None,
+    });
+    told("spared", &|row| match row.fate {
+        Fate::Spared(_) => Some(format!("{} {}", row.api_key, row.broker.max)),
+        _ => None,
+    });
+}
+
+/// What a comment of klamp's says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Note {
+    /// Of a response what it answers.
+    pub(crate) answers: Option<(ApiKey, i16)>,
+    /// Bytes of the frame as it was received.
+    pub(crate) received: Option<u64>,
+    /// Of a response.
+    pub(crate) latency: Option<Duration>,
+    /// It has only a header, and why.
+    pub(crate) header_only: Option<String>,
+    /// All other lines but the first.
+    pub(crate) lines: Vec<String>,
+}
+
+impl Note {
+    /// Reads a comment that [`on`] wrote, or something else that stands in its place.
+    pub(crate) fn read(comment: &str) -> Self {
+        let mut note = Self::default();
+        let mut lines = comment.lines();
+        note.answers = lines.next().and_then(answers);
+        for line in lines {
+            let line: String = line.chars().filter(|char| !char.is_control()).collect();
+            let (key, value) = line.split_once(": ").unwrap_or(("", &line));
+            match key {
+                "received" => {
+                    note.received = value.strip_suffix(" bytes").and_then(|n| n.parse().ok())
+                }
+                "latency" => {
+                    let ms = value
+                        .strip_suffix(" ms")
+                        .and_then(|ms| ms.parse::<f64>().ok());
+                    note.latency = ms.and_then(|ms| Duration::try_from_secs_f64(ms / 1e3).ok());
+                }
+                "kept" => note.header_only = Some(value.to_owned()),
+                // They are read again from the frame.
+                "errors" => {}
+                _ => note.lines.push(line),
+            }
+        }
+        note
+    }
+}
+
+/// `Fetch (1) v13 response, ...`
+fn answers(line: &str) -> Option<(ApiKey, i16)> {
+    let (_, rest) = line.split_once('(')?;
+    let (key, rest) = rest.split_once(") v")?;
+    let (version, rest) = rest.split_once(' ')?;
+    let is_response = rest.starts_with("response");
+    let of = (ApiKey(key.parse().ok()?), version.parse().ok()?);
+    is_response.then_some(of)
+}

@@ -1,0 +1,224 @@
+//! Captures made up here, written and read back by those who did not write them.
+
+mod tshark;
+
+use super::*;
+use klamp_codec::kept::Change;
+use klamp_codec::observation::{Exchange, OpaqueReason};
+use klamp_codec::{ApiKey, CorrelationId};
+use pcap_file::pcapng::PcapNgReader;
+use pcap_file::pcapng::blocks::block_common::Block;
+use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
+use std::net::SocketAddr;
+use std::time::{Duration, SystemTime};
+
+/// When the connections here were accepted.
+const OPENED: Duration = Duration::new(1_700_000_000, 123_456_789);
+
+pub(crate) fn at(after: u64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + OPENED + Duration::from_nanos(after)
+}
+
+/// A capture of these frames, each of which begins where the one before it ends.
+pub(crate) fn capture(client: &str, broker: &str, mut frames: Vec<Kept>) -> Capture {
+    let mut ends = [0; 2];
+    for kept in &mut frames {
+        kept.at = ends[kept.direction as usize];
+        ends[kept.direction as usize] += kept.bytes;
+    }
+    Capture {
+        id: 7,
+        reason: "UNNAMED_250 in Metadata".to_owned(),
+        kind: "unnamed",
+        taken: at(1_000_000_000),
+        client: client.parse().unwrap(),
+        broker: Some(broker.parse::<SocketAddr>().unwrap()),
+        upstream: "broker:9093".into(),
+        client_id: Some("app".to_owned()),
+        software: Some(("librdkafka".to_owned(), "2.0".to_owned())),
+        opened: at(0),
+        lost_frames: 0,
+        frames,
+        table: None,
+    }
+}
+
+fn exchange(api_key: i16, api_version: i16, id: i32) -> Exchange {
+    Exchange {
+        api_key: ApiKey(api_key),
+        api_version,
+        correlation_id: CorrelationId(id),
+    }
+}
+
+fn kept(direction: Direction, exchange: Option<Exchange>, after: u64, behind: &[u8]) -> Kept {
+    let frame = [&(behind.len() as u32).to_be_bytes(), behind].concat();
+    Kept {
+        direction,
+        exchange,
+        at: 0,
+        bytes: frame.len() as u64,
+        received: at(after),
+        latency: None,
+        reading: Reading::Whole,
+        change: None,
+        parts: vec![Part::Bytes(frame)],
+    }
+}
+
+/// A request of the client `app`.
+pub(crate) fn request(api_key: i16, api_version: i16, id: i32, after: u64, body: &[u8]) -> Kept {
+    let mut behind = [api_key.to_be_bytes(), api_version.to_be_bytes()].concat();
+    behind.extend(id.to_be_bytes());
+    behind.extend(b"\0\x03app");
+    behind.extend(body);
+    let exchange = exchange(api_key, api_version, id);
+    kept(Direction::Request, Some(exchange), after, &behind)
+}
+
+/// Its response.
+pub(crate) fn response(api_key: i16, api_version: i16, id: i32, after: u64, body: &[u8]) -> Kept {
+    let exchange = exchange(api_key, api_version, id);
+    let behind = [&id.to_be_bytes(), body].concat();
+    let mut kept = kept(Direction::Response, Some(exchange), after, &behind);
+    kept.latency = Some(Duration::from_micros(1204));
+    kept
+}
+
+/// Metadata v1 for the topic `top`.
+pub(crate) const METADATA: &[u8] = b"\0\0\0\x01\0\x03top";
+
+/// The answer: a broker, and the topic with this error code and no partitions.
+pub(crate) fn metadata(code: i16) -> Vec<u8> {
+    let broker = b"\0\0\0\x01\0\0\0\x01\0\x04host\0\0\x23\x84\xff\xff";
+    let controller = b"\0\0\0\x01";
+    let topic = [&code.to_be_bytes(), b"\0\x03top\0\0\0\0\0".as_slice()].concat();
+    [broker.as_slice(), controller, b"\0\0\0\x01", &topic].concat()
+}
+
+/// Two exchanges of Metadata and ApiVersions, and a frame that spans packets.
+pub(crate) fn exchanges() -> Vec<Kept> {
+    let name = "n".repeat(30_000);
+    let mut large = b"\0\0\0\x05".to_vec();
+    for _ in 0..5 {
+        large.extend((name.len() as u16).to_be_bytes());
+        large.extend(name.as_bytes());
+    }
+    vec![
+        request(18, 0, 1, 1_000, b""),
+        response(18, 0, 1, 2_001, b"\0\0\0\0\0\x01\0\x03\0\0\0\x0c"),
+        request(3, 1, 2, 3_000, METADATA),
+        request(3, 1, 3, 3_500, &large),
+        response(3, 1, 2, 4_002, &metadata(250)),
+        response(3, 1, 3, 5_003, &metadata(0)),
+    ]
+}
+
+/// A capture as a file.
+pub(crate) fn file(capture: &Capture) -> Vec<u8> {
+    let mut file = Vec::new();
+    write(capture, &mut file).unwrap();
+    file
+}
+
+/// The comments on packets, in order.
+fn comments(capture: &Capture) -> Vec<String> {
+    let file = file(capture);
+    let mut comments = Vec::new();
+    let mut reader = PcapNgReader::new(file.as_slice()).unwrap();
+    while let Some(block) = reader.next_block() {
+        let Block::EnhancedPacket(packet) = block.unwrap().0 else {
+            continue;
+        };
+        for option in packet.options {
+            if let EnhancedPacketOption::Common(CommonOption::Comment(comment)) = option {
+                comments.push(comment.into_owned());
+            }
+        }
+    }
+    comments
+}
+
+#[test]
+fn a_frame_s_comment_says_what_its_bytes_do_not_and_is_read_again() {
+    let mut frames = exchanges();
+    frames[1].change = Some(Change::Rewritten(20));
+    let comments = comments(&capture("10.0.0.1:50000", "10.0.0.2:9092", frames));
+    assert_eq!(comments.len(), 6, "{comments:?}");
+    assert_eq!(
+        comments[0],
+        "ApiVersions (18) v0 request, correlation id 1, client id \"app\"\nreceived: 17 bytes"
+    );
+    assert_eq!(
+        comments[1],
+        "ApiVersions (18) v0 response, correlation id 1\nreceived: 20 bytes\nlatency: 1.204000 ms\n\
+         errors: no error\nchanged: 20 bytes went on in its place"
+    );
+    assert!(
+        comments[4].contains("\nerrors: UNNAMED_250 (250)"),
+        "{comments:?}"
+    );
+    let note = comment::Note::read(&comments[1]);
+    assert_eq!(note.answers, Some((ApiKey(18), 0)));
+    assert_eq!(note.received, Some(20));
+    assert_eq!(note.latency, Some(Duration::from_micros(1204)));
+    assert_eq!(note.header_only, None);
+    assert_eq!(note.lines, ["changed: 20 bytes went on in its place"]);
+    assert_eq!(comment::Note::read(&comments[0]).answers, None);
+    assert_eq!(comment::Note::read("what others write").answers, None);
+}
+
+#[test]
+fn a_response_never_stands_before_its_request_and_each_frame_comes_once() {
+    let mut frames = exchanges();
+    frames[1].received = at(0);
+    frames[4].received = at(10);
+    frames.push(response(3, 1, 99, 1, &metadata(0)));
+    let capture = capture("10.0.0.1:50000", "10.0.0.2:9092", frames);
+    let order = order::ordered(&capture.frames);
+    let order: Vec<_> = order
+        .iter()
+        .map(|kept| {
+            let id = kept.exchange.unwrap().correlation_id.0;
+            (kept.direction == Direction::Response, id)
+        })
+        .collect();
+    let (request, response) = (false, true);
+    assert_eq!(
+        order,
+        [
+            (response, 99),
+            (request, 1),
+            (response, 1),
+            (request, 2),
+            (response, 2),
+            (request, 3),
+            (response, 3),
+        ]
+    );
+}
+
+#[test]
+fn of_a_frame_that_was_not_understood_only_the_header_is_written() {
+    let mut malformed = request(3, 1, 2, 3_000, b"\0\0\0\x01s3cret");
+    malformed.reading = Reading::Opaque(OpaqueReason::Malformed);
+    let token = b"\0\0\0\x06";
+    let mut token = kept(Direction::Request, None, 3_500, token);
+    token.reading = Reading::Token;
+    token.bytes = 10;
+    token.parts = vec![Part::Bytes(b"\0\0\0\x06".to_vec()), Part::Hole(6)];
+    let capture = capture("[::1]:50000", "10.0.0.2:19092", vec![malformed, token]);
+    let file = file(&capture);
+    assert!(!file.windows(4).any(|bytes| bytes == b"s3cr"));
+    let frame = b"\0\0\0\x0d\0\x03\0\x01\0\0\0\x02\0\x03app";
+    assert!(file.windows(frame.len()).any(|bytes| bytes == frame));
+    let comments = comments(&capture);
+    assert!(
+        comments[0].ends_with("kept: header only, the body is malformed"),
+        "{comments:?}"
+    );
+    assert_eq!(
+        comments[1],
+        "SASL token, request\nreceived: 10 bytes\nkept: length only"
+    );
+}
