@@ -73,6 +73,9 @@ pub enum Observation<'a> {
         latency: Option<Duration>,
         /// How long the request itself asked the broker to wait at most (Fetch's MaxWaitMs), if it did.
         wait: Option<Duration>,
+        /// Whether there is a layout to read it by. Where there is none, `Opaque` tells of it only if it
+        /// has not told of the request.
+        has_layout: bool,
     },
     /// `count` times `code` in the response that is about to end, `NONE` included.
     Errors {
@@ -166,6 +169,11 @@ pub enum Observation<'a> {
         cause: VerdictCause,
         /// For acks=0: names of topics in the last Produce request (a bounded number), else empty.
         topics: &'a str,
+    },
+    /// A frame without a header begins: a raw SASL token, which is passed without being looked at.
+    Token {
+        /// Bytes of the frame, its length field included.
+        frame_bytes: u64,
     },
     /// Frames without headers follow until authentication ends (SaslHandshake v0), or ordinary
     /// frames follow again.

@@ -6,6 +6,7 @@
 //! is a task, and tasks end their panics themselves).
 
 use crate::accept::Place;
+use crate::capture::tape::{Arena, Settings, Usage};
 use crate::destination::{OwnAddresses, Route};
 use crate::dial;
 use crate::log::Admitted;
@@ -38,6 +39,11 @@ pub(crate) struct Service {
     pub(crate) budget: Arc<HoldBudget>,
     pub(crate) own: OwnAddresses,
     pub(crate) dial_timeout: Duration,
+    pub(crate) recorder: Settings,
+    /// What the tapes of all threads take.
+    pub(crate) tapes: Arc<Usage>,
+    /// How many threads there are.
+    pub(crate) threads: usize,
 }
 
 /// What a thread is told.
@@ -117,10 +123,11 @@ fn work(inbox: UnboundedReceiver<Order>, service: Arc<Service>) {
 fn follow(runtime: &LocalRuntime, mut inbox: UnboundedReceiver<Order>, service: &Arc<Service>) {
     let shard = service.watch.metrics.shard();
     let local = Local::new(service.budget.clone());
+    let arena = Arena::new(service.recorder, service.threads, service.tapes.clone());
     runtime.block_on(async {
         while let Some(order) = inbox.recv().await {
             match order {
-                Order::Adopt(arrival) => adopt(arrival, service, &shard, &local),
+                Order::Adopt(arrival) => adopt(arrival, service, &shard, &local, arena.as_ref()),
                 Order::Drain => local.drain(),
                 Order::Expire => local.expire(),
             }
@@ -129,19 +136,26 @@ fn follow(runtime: &LocalRuntime, mut inbox: UnboundedReceiver<Order>, service: 
 }
 
 /// Makes a task of the connection.
-fn adopt(arrival: Arrival, service: &Arc<Service>, shard: &Arc<Shard>, local: &Rc<Local>) {
+fn adopt(
+    arrival: Arrival,
+    service: &Arc<Service>,
+    shard: &Arc<Shard>,
+    local: &Rc<Local>,
+    arena: Option<&Rc<Arena>>,
+) {
     let Arrival {
         stream,
         peer,
         route,
         place,
     } = arrival;
-    let record = Record::new(
+    let mut record = Record::new(
         service.watch.clone(),
         shard.clone(),
         peer,
         route.name.clone(),
     );
+    record.keep_in(arena);
     let opening = open(stream, peer, route, record, service.clone(), local.clone());
     tokio::task::spawn_local(life(Box::pin(opening), place));
 }
@@ -192,6 +206,9 @@ async fn open(
         Ok(broker) => {
             if route.down.swap(false, Ordering::Relaxed) {
                 info!(upstream = %route.name, "the broker can be reached again");
+            }
+            if let Ok(address) = broker.peer_addr() {
+                record.reached(address);
             }
             let session = Session::new(service.policy.clone());
             Some(Relay::new(client, broker, session, record, local))

@@ -18,6 +18,7 @@ pub use form::{
 };
 pub use json::Json;
 pub use line::Line;
+pub use records::batch_bytes;
 pub use text::Text;
 
 use crate::layout::Root;

@@ -78,6 +78,13 @@ impl Batches {
     }
 }
 
+/// Whether a record batch (magic 2) begins so, and of how many bytes it says that it is, these included.
+pub fn batch_bytes(head: &[u8; HEAD]) -> Option<u64> {
+    batch(head)
+        .filter(|batch| batch.kind.is_ok())
+        .map(|batch| batch.bytes)
+}
+
 /// Reads a head; `None` where it is none.
 fn batch(head: &[u8]) -> Option<Batch> {
     let length = int32(head, 8)?;

@@ -262,8 +262,9 @@ impl RequestLane {
             wait_ms: -1,
             received: None,
         });
-        to.observe(REQUEST, self.at, cx.in_flight());
         let frame_bytes = header::frame_bytes(length);
+        to.observe(REQUEST, self.at, Observation::Token { frame_bytes });
+        to.observe(REQUEST, self.at, cx.in_flight());
         self.at = self.at.saturating_add(frame_bytes);
         self.state = State::Token;
         match cursor.pass_frame(frame_bytes) {

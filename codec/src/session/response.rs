@@ -299,6 +299,7 @@ impl ResponseLane {
         to: &mut impl Observer,
     ) -> Option<Step> {
         cx.queue.pop();
+        to.observe(RESPONSE, self.at, Observation::Token { frame_bytes });
         to.observe(RESPONSE, self.at, cx.in_flight());
         self.at = self.at.saturating_add(frame_bytes);
         self.state = State::Token;
@@ -342,24 +343,29 @@ impl ResponseLane {
         to: &mut impl Observer,
     ) -> Option<Step> {
         let exchange = entry.exchange;
+        let is_held = exchange.api_key == ApiKey::API_VERSIONS;
+        let root = match is_held {
+            true => None,
+            false => Root::find(RESPONSE, exchange.api_key, exchange.api_version),
+        };
         let head = Observation::ResponseHead {
             exchange,
             frame_bytes,
             latency: (entry.received).map(|received| since.then(received)),
             wait: entry.wait(),
+            has_layout: is_held || root.is_some(),
         };
         to.observe(RESPONSE, self.at, head);
         to.observe(RESPONSE, self.at, cx.in_flight());
         cx.answering = true;
         self.findings.begin();
-        if exchange.api_key == ApiKey::API_VERSIONS {
+        if is_held {
             self.state = State::Held(Held {
                 exchange,
                 frame_bytes,
             });
             return None;
         }
-        let root = Root::find(RESPONSE, exchange.api_key, exchange.api_version);
         if root.is_none() && !entry.opaque {
             let opaque = Observation::Opaque {
                 exchange,

@@ -87,6 +87,7 @@ pub enum Seen {
         frame_bytes: u64,
         latency: Option<Duration>,
         wait: Option<Duration>,
+        has_layout: bool,
     },
     Errors {
         exchange: Exchange,
@@ -109,6 +110,9 @@ pub enum Seen {
     Hole {
         bytes: u32,
         records: bool,
+    },
+    Token {
+        frame_bytes: u64,
     },
     Opaque {
         exchange: Exchange,
@@ -318,11 +322,13 @@ impl From<Observation<'_>> for Seen {
                 frame_bytes,
                 latency,
                 wait,
+                has_layout,
             } => Self::ResponseHead {
                 exchange,
                 frame_bytes,
                 latency,
                 wait,
+                has_layout,
             },
             Observation::Errors {
                 exchange,
@@ -346,6 +352,7 @@ impl From<Observation<'_>> for Seen {
             Observation::Answered { exchange } => Self::Answered { exchange },
             Observation::Learned(table) => Self::Learned(Arc::clone(table)),
             Observation::Hole { bytes, records } => Self::Hole { bytes, records },
+            Observation::Token { frame_bytes } => Self::Token { frame_bytes },
             Observation::Opaque {
                 exchange,
                 reason,

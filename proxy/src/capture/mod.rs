@@ -23,6 +23,8 @@ pub(crate) use reason::Reason;
 pub(crate) use store::Found;
 pub(crate) use trigger::Triggers;
 
+pub(crate) mod tape;
+
 use klamp_codec::kept::Kept;
 use klamp_codec::versions::VersionTable;
 use std::net::SocketAddr;

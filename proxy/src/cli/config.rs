@@ -4,6 +4,7 @@
 //! itself, an operator's page open to everybody. The rest of the process takes [`Config`] as sound.
 
 use super::RunArgs;
+use crate::capture::tape::Settings;
 use crate::destination::{OwnAddresses, Upstream};
 use crate::log::LogFormat;
 use klamp_codec::session::{Clamp, NonKafka};
@@ -35,6 +36,7 @@ pub(crate) struct Config {
     pub(crate) drain_timeout: Duration,
     pub(crate) drain_refuse_new: bool,
     pub(crate) threads: NonZeroUsize,
+    pub(crate) recorder: Settings,
 }
 
 /// A listener and the broker behind it.
@@ -103,6 +105,11 @@ impl RunArgs {
             drain_timeout: self.drain_timeout,
             drain_refuse_new: self.drain_refuse_new,
             threads: self.threads.unwrap_or_else(default_threads),
+            recorder: Settings {
+                memory: self.capture_memory,
+                records: self.capture_records,
+                opaque: self.capture_opaque,
+            },
         })
     }
 }

@@ -7,7 +7,8 @@ mod values;
 pub(crate) use config::{Config, RouteConfig};
 
 use self::values::{
-    TimeLimit, address, api_version, one_of, positive_time, request_bytes, time, time_limit,
+    TimeLimit, address, api_version, capture_memory, one_of, positive_time, request_bytes, time,
+    time_limit,
 };
 use crate::destination::Upstream;
 use crate::log::LogFormat;
@@ -167,6 +168,26 @@ pub(crate) struct RunArgs {
     )]
     #[arg(value_parser = time_limit, help_heading = "Limits")]
     response_progress_timeout: TimeLimit,
+
+    /// Memory for the latest requests and answers of each connection, on all connections together:
+    /// what a capture is made of. Taken as they come; 0 keeps none, else at least 1MiB.
+    #[arg(
+        long,
+        env = "KLAMP_CAPTURE_MEMORY",
+        value_name = "SIZE",
+        default_value = "64MiB"
+    )]
+    #[arg(value_parser = capture_memory, help_heading = "Captures")]
+    capture_memory: usize,
+
+    /// Keep the content of records too, of which captures else have the heads of batches alone.
+    #[arg(long, env = "KLAMP_CAPTURE_RECORDS", help_heading = "Captures")]
+    capture_records: bool,
+
+    /// Keep messages that klamp cannot read, of which captures else have the header alone: nobody can
+    /// say where in them secrets are.
+    #[arg(long, env = "KLAMP_CAPTURE_OPAQUE", help_heading = "Captures")]
+    capture_opaque: bool,
 
     /// How long the look-up of a broker's name and all attempts to connect may take together.
     #[arg(

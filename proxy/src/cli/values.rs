@@ -55,6 +55,15 @@ pub(super) fn request_bytes(text: &str) -> Result<u32, String> {
     }
 }
 
+/// Nothing, or enough for some history.
+pub(super) fn capture_memory(text: &str) -> Result<usize, String> {
+    let size: Option<bytesize::ByteSize> = text.parse().ok();
+    match size.map(|size| usize::try_from(size.as_u64())) {
+        Some(Ok(bytes)) if bytes == 0 || bytes >= 1 << 20 => Ok(bytes),
+        _ => Err("expected 0, or a size of at least 1MiB".to_owned()),
+    }
+}
+
 /// An API and a version of it, as in `Fetch:12` or `1:12`.
 pub(super) fn api_version(text: &str) -> Result<(ApiKey, i16), String> {
     let parse = || {
@@ -90,6 +99,8 @@ mod tests {
         assert_eq!(request_bytes("100MB"), Ok(100_000_000));
         assert_eq!(request_bytes("512"), Ok(512));
         assert_eq!(request_bytes("2GiB"), Ok(i32::MAX as u32));
+        assert_eq!(capture_memory("0"), Ok(0));
+        assert_eq!(capture_memory("1MiB"), Ok(1 << 20));
         assert_eq!(time("1h 30m"), Ok(Duration::from_secs(5400)));
         assert_eq!(time_limit("off"), Ok(TimeLimit(None)));
         let half_a_second = TimeLimit(Some(Duration::from_millis(500)));
@@ -100,6 +111,9 @@ mod tests {
     fn sizes_and_times_that_make_no_sense_are_refused() {
         for size in ["0", "-1", "3GiB", "16EiB", "many", ""] {
             assert!(request_bytes(size).is_err(), "{size}");
+        }
+        for memory in ["1", "1KiB", "-1", "all"] {
+            assert!(capture_memory(memory).is_err(), "{memory}");
         }
         for limit in ["0s", "10", "never", "-1s", "300years", ""] {
             assert!(time_limit(limit).is_err(), "{limit}");

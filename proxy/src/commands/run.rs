@@ -110,6 +110,9 @@ async fn serve(config: Config) -> Result<(), Trouble> {
         budget: HoldBudget::new(HOLD_BUDGET),
         own: OwnAddresses::new(bound),
         dial_timeout: config.dial_timeout,
+        recorder: config.recorder,
+        tapes: Arc::default(),
+        threads: config.threads.get(),
     });
     let workers = (0..config.threads.get())
         .map(|number| Worker::start(number, service.clone()))

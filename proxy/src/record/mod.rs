@@ -17,13 +17,16 @@ pub(crate) use catalog::catalog;
 
 use self::addresses::OwnNames;
 use self::notices::Notices;
+use crate::capture::tape::{Arena, Recorder};
 use crate::relay::{Ended, Meter};
 use crate::view::{Client, ClientName, ConnView, Software, Views, cut};
 use klamp_codec::observation::{self, Exchange, Observation, Observer, RejectReason};
+use klamp_codec::session::{Input, Step};
 use klamp_codec::versions::VersionTable;
 use klamp_codec::{ApiKey, Direction, ErrorCode};
 use klamp_metrics::{ClientConnection, KeyRow, Metrics, OpaqueReason, Outcome, Shard};
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// How often a connection may change what it calls itself. Each change takes locks that all connections
@@ -77,6 +80,7 @@ pub(crate) struct Record {
     /// Why bytes were rejected, and what stood where a length should be.
     rejected: Option<(RejectReason, i32)>,
     ended: Option<Ended>,
+    recorder: Recorder,
 }
 
 impl Record {
@@ -99,7 +103,18 @@ impl Record {
             unnamed: Vec::new(),
             rejected: None,
             ended: None,
+            recorder: Recorder::Off,
         }
+    }
+
+    /// What passes is to be kept on a tape in `arena`, if there is one.
+    pub(crate) fn keep_in(&mut self, arena: Option<&Rc<Arena>>) {
+        self.recorder = Recorder::new(arena);
+    }
+
+    /// The broker has been reached.
+    pub(crate) fn reached(&self, broker: SocketAddr) {
+        self.view.set_broker(broker);
     }
 
     /// The connection ends. Without this call, dropping accounts it as `aborted`.
@@ -302,6 +317,7 @@ impl Record {
             | Observation::RequestEnd { .. }
             | Observation::InFlight(_)
             | Observation::Hole { .. }
+            | Observation::Token { .. }
             | Observation::ResponseHead { .. }
             | Observation::Errors { .. }
             | Observation::Throttle { .. }
@@ -325,7 +341,7 @@ impl Observer for Record {
                 self.request_end(exchange, frame_bytes);
             }
             Observation::InFlight(requests) => self.in_flight(requests),
-            Observation::Hole { .. } => {}
+            Observation::Hole { .. } | Observation::Token { .. } => {}
             Observation::ResponseHead {
                 exchange,
                 latency,
@@ -366,6 +382,28 @@ impl Observer for Record {
 impl Meter for Record {
     fn moved(&mut self, direction: Direction, bytes: u64) {
         self.view.add_moved(direction, bytes);
+    }
+
+    #[inline]
+    fn asked(&mut self, input: &Input<'_>) {
+        self.recorder.asked(self.view.id, input);
+    }
+
+    #[inline(always)]
+    fn observe_shown(
+        &mut self,
+        direction: Direction,
+        at: u64,
+        what: Observation<'_>,
+        shown: &[u8],
+    ) {
+        self.recorder.observe(direction, at, &what, shown);
+        self.observe(direction, at, what);
+    }
+
+    #[inline]
+    fn settled(&mut self, direction: Direction, input: &Input<'_>, step: &Step) {
+        self.recorder.settled(direction, input, step);
     }
 }
 

@@ -29,8 +29,8 @@ pub(crate) use wire::Wire;
 
 use conversation::Conversation;
 use klamp_codec::Direction;
-use klamp_codec::observation::Observer;
-use klamp_codec::session::Session;
+use klamp_codec::observation::{Observation, Observer};
+use klamp_codec::session::{Input, Session, Step};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -39,6 +39,26 @@ use std::task::{Context, Poll, ready};
 pub(crate) trait Meter: Observer {
     /// `bytes` have been written on, in `direction`. Called once per turn of a lane, not per write.
     fn moved(&mut self, direction: Direction, bytes: u64);
+
+    /// The session is about to be asked about `input`.
+    #[inline]
+    fn asked(&mut self, _: &Input<'_>) {}
+
+    /// The session makes this observation while it looks at `shown`.
+    #[inline(always)]
+    fn observe_shown(
+        &mut self,
+        direction: Direction,
+        at: u64,
+        what: Observation<'_>,
+        _shown: &[u8],
+    ) {
+        self.observe(direction, at, what);
+    }
+
+    /// The session has answered.
+    #[inline]
+    fn settled(&mut self, _: Direction, _: &Input<'_>, _: &Step) {}
 }
 
 /// Moves the bytes of one connection until it has ended; gives why, and the observer back.

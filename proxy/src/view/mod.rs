@@ -105,6 +105,7 @@ pub(crate) struct ConnView {
 struct Told {
     client: Option<Arc<Client>>,
     table: Option<Arc<VersionTable>>,
+    broker: Option<SocketAddr>,
 }
 
 impl ConnView {
@@ -119,6 +120,16 @@ impl ConnView {
 
     pub(crate) fn add_moved(&self, direction: Direction, bytes: u64) {
         bump(&self.moved[direction as usize], bytes);
+    }
+
+    pub(crate) fn set_broker(&self, broker: SocketAddr) {
+        lock(&self.told).broker = Some(broker);
+    }
+
+    /// The broker's address, as dialled.
+    #[allow(dead_code)] // until captures are taken
+    pub(crate) fn broker(&self) -> Option<SocketAddr> {
+        lock(&self.told).broker
     }
 
     pub(crate) fn set_table(&self, table: &Arc<VersionTable>) {

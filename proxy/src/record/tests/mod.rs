@@ -92,6 +92,7 @@ impl Record {
             frame_bytes,
             latency,
             wait,
+            has_layout: true,
         };
         self.sees(Response, head);
         self.sees(Response, Observation::InFlight(self.view.in_flight() - 1));
@@ -201,6 +202,7 @@ fn a_response_without_a_latency_is_counted_but_not_timed() {
         frame_bytes,
         latency: None,
         wait: None,
+        has_layout: true,
     };
     record.sees(Response, head);
     let outcome = Went::Opaque;

@@ -1,0 +1,359 @@
+//! The tape of a connection: its latest frames as they were received, minus holes.
+//!
+//! It hears what the session observes while the bytes are still in the lane's buffer, and copies from
+//! there: of a poll all that may be kept by one copy, for the end of each frame and the start of the next
+//! follow each other in the stream as well as here. Kept is what is known to be allowed: bytes that were
+//! shown and passed, of a frame whose head was told, up to where it turned out not to be understood, and
+//! none that a hole covers. All else is missing here, and so a hole when the tape is read.
+//!
+//! The trap: a frame may turn out to be malformed when its first bytes stand here already. They are
+//! wiped out then, and whoever reads cuts such a frame back to its header, as one that has not ended.
+//!
+//! How to read it: [`Arena::find`] gives the tape of a connection by its id, on the thread that the
+//! connection belongs to; [`Tape::snapshot`] reads all of it, [`Tape::snapshot_since`] what came later.
+//! In the middle of a poll the bytes of that poll are not here yet: whoever wants them waits for
+//! [`Tape::settled`]. [`Usage`] tells what all tapes of the process take.
+
+// Nothing takes snapshots yet.
+#![allow(dead_code)]
+
+mod arena;
+mod entry;
+mod recorder;
+mod reel;
+mod snapshot;
+#[cfg(test)]
+mod tests;
+mod write;
+
+pub(crate) use arena::{Arena, Settings, Usage};
+pub(crate) use recorder::Recorder;
+#[allow(unused_imports)]
+pub(crate) use snapshot::{Mark, Snapshot};
+
+use self::entry::{Head, Note, RUN};
+use self::reel::{CHUNK, CHUNKS, Reel};
+use klamp_codec::layout;
+use klamp_codec::observation::{Exchange, Observation, OpaqueReason};
+use klamp_codec::render::batch_bytes;
+use klamp_codec::session::{Input, Step};
+use klamp_codec::{ApiKey, Direction};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Instant;
+
+/// Bytes that are kept of a frame, holes not counted: an eighth of what is kept of its connection.
+const FRAME: u64 = (CHUNK * CHUNKS / 8) as u64;
+/// Bytes of a batch before its records (RecordBatch v2).
+const BATCH_HEAD: u64 = 61;
+
+/// The latest frames of a connection.
+pub(crate) struct Tape {
+    arena: Rc<Arena>,
+    id: u64,
+    sides: [Side; 2],
+    /// When what is being looked at was read.
+    now: Cell<Instant>,
+    /// Whether the current chunk says so.
+    is_stamped: Cell<bool>,
+    /// Frames that have begun.
+    frames: Cell<u64>,
+    reel: RefCell<Reel>,
+}
+
+/// How far the tape has come with one direction; offsets in its stream.
+#[derive(Default)]
+struct Side {
+    /// Of the next byte that is not settled: the first of those shown.
+    at: Cell<u64>,
+    /// Up to here all is kept that may be.
+    copied: Cell<u64>,
+    /// Up to here bytes may be kept, as far as is known.
+    limit: Cell<u64>,
+    /// Where the latest frame begins, and ends.
+    frame: Cell<u64>,
+    end: Cell<u64>,
+    /// Bytes of its header.
+    header: Cell<u16>,
+    /// Up to here frames have ended.
+    ended: Cell<u64>,
+    /// The frame that the latest step changed: one that is taken away piece by piece is noted once.
+    changed: Cell<Option<u64>>,
+}
+
+impl Tape {
+    /// The tape of a connection, by its view's id, whose first byte is there.
+    pub(crate) fn begin(arena: &Rc<Arena>, id: u64, now: Instant) -> Rc<Self> {
+        let tape = Rc::new(Self {
+            arena: arena.clone(),
+            id,
+            sides: Default::default(),
+            now: Cell::new(now),
+            is_stamped: Cell::new(false),
+            frames: Cell::new(0),
+            reel: RefCell::default(),
+        });
+        arena.join(id, &tape);
+        tape
+    }
+
+    /// The session is about to be asked.
+    #[inline]
+    pub(crate) fn asked(&self, now: Instant) {
+        if now != self.now.get() {
+            self.now.set(now);
+            self.is_stamped.set(false);
+        }
+    }
+
+    /// Hears an observation that the session makes of `shown`.
+    #[inline(always)]
+    pub(crate) fn observe(
+        self: &Rc<Self>,
+        direction: Direction,
+        at: u64,
+        what: &Observation<'_>,
+        shown: &[u8],
+    ) {
+        match what {
+            Observation::RequestHead {
+                exchange,
+                client_id,
+                frame_bytes,
+            } => {
+                let head = Head {
+                    direction,
+                    exchange: *exchange,
+                    at,
+                    bytes: u32::try_from(*frame_bytes).unwrap_or(u32::MAX),
+                    header: request_header(*exchange, *client_id),
+                    latency: None,
+                };
+                self.head(&head, shown);
+            }
+            Observation::ResponseHead {
+                exchange,
+                frame_bytes,
+                latency,
+                has_layout,
+                ..
+            } => {
+                let head = Head {
+                    direction,
+                    exchange: *exchange,
+                    at,
+                    bytes: u32::try_from(*frame_bytes).unwrap_or(u32::MAX),
+                    header: 8,
+                    latency: *latency,
+                };
+                self.head(&head, shown);
+                if !has_layout {
+                    self.opaque(direction, unreadable(*exchange));
+                }
+            }
+            Observation::Hole { bytes, records } => {
+                self.hole(direction, at, *bytes, *records, shown);
+            }
+            Observation::RequestEnd { .. } | Observation::ResponseEnd { .. } => {
+                self.side(direction).ended.set(at);
+            }
+            Observation::Opaque { reason, .. } => self.opaque(direction, *reason),
+            Observation::Trailing { bytes, .. } => {
+                let starts = at.saturating_sub(u64::from(*bytes));
+                self.hole(direction, starts, *bytes, false, shown);
+            }
+            Observation::Token { frame_bytes } => {
+                self.note(direction, at, Note::Token(*frame_bytes));
+                self.frames.set(self.frames.get() + 1);
+            }
+            _ => {}
+        }
+    }
+
+    /// The session has answered: what it lets pass of what it was shown is kept now.
+    #[inline]
+    pub(crate) fn settled(self: &Rc<Self>, direction: Direction, input: &Input<'_>, step: &Step) {
+        let side = self.side(direction);
+        let settled = match step {
+            Step::Pass(n) => *n,
+            Step::Replace { drop, with } => {
+                if *drop > 0 {
+                    self.changed(direction, with.len() as u64);
+                }
+                *drop as u64
+            }
+            // What it closes upon goes nowhere and is what the capture is about.
+            Step::Close(_) => input.shown.len() as u64,
+            Step::Need(_) | Step::Wait | Step::Finish => return,
+        };
+        let at = side.at.get().saturating_add(settled);
+        self.copy(direction, at, input.shown);
+        side.at.set(at);
+    }
+
+    /// Bytes come that were passed before they were there: the first of `owed` that had not.
+    #[inline]
+    pub(crate) fn came(self: &Rc<Self>, direction: Direction, owed: u64, bytes: &[u8]) {
+        let at = self.side(direction).at.get().saturating_sub(owed);
+        self.copy_from(at, direction, u64::MAX, bytes);
+    }
+
+    #[inline]
+    fn side(&self, direction: Direction) -> &Side {
+        &self.sides[direction as usize]
+    }
+
+    #[inline]
+    fn head(self: &Rc<Self>, head: &Head, shown: &[u8]) {
+        let (at, bytes) = (head.at, u64::from(head.bytes));
+        let side = self.side(head.direction);
+        // As a rule the one before has been kept to its end, or will be by the same copy as this one.
+        if side.limit.get() != at || side.copied.get() > at {
+            self.copy(head.direction, side.limit.get(), shown);
+            side.copied.set(at);
+        }
+        side.frame.set(at);
+        side.end.set(at.saturating_add(bytes));
+        side.limit.set(at.saturating_add(bytes.min(FRAME)));
+        side.header.set(head.header);
+        self.put_head(head);
+    }
+
+    /// Leaves out `bytes` from `at` on, but for the heads of batches in records.
+    fn hole(
+        self: &Rc<Self>,
+        direction: Direction,
+        at: u64,
+        bytes: u32,
+        records: bool,
+        shown: &[u8],
+    ) {
+        let side = self.side(direction);
+        if at >= side.limit.get() || records && self.arena.settings.records {
+            return;
+        }
+        let bytes = u64::from(bytes);
+        let end = at.saturating_add(bytes).min(side.end.get());
+        let limit = side.limit.get();
+        // What is left out does not count; the heads of batches do, each with what it costs here.
+        side.limit.set(side.end.get().min(limit + bytes));
+        let (mut kept, mut heads) = (at, 0);
+        if records {
+            let mut next = at;
+            while let Some(batch) = batch(side, next, end, shown)
+                && at + heads < limit
+            {
+                if next > at {
+                    self.copy(direction, kept, shown);
+                    side.copied.set(next);
+                }
+                kept = next + BATCH_HEAD;
+                heads += BATCH_HEAD + RUN as u64;
+                next = next.saturating_add(batch);
+            }
+        }
+        self.copy(direction, kept, shown);
+        side.copied.set(end);
+        side.limit
+            .set(side.end.get().min((limit + bytes).saturating_sub(heads)));
+    }
+
+    /// Keeps what is shown from where it has come to, up to `upto`.
+    #[inline]
+    fn copy(self: &Rc<Self>, direction: Direction, upto: u64, shown: &[u8]) {
+        self.copy_from(self.side(direction).at.get(), direction, upto, shown);
+    }
+
+    /// The same where `bytes` begin at `at`.
+    #[inline]
+    fn copy_from(self: &Rc<Self>, at: u64, direction: Direction, upto: u64, bytes: &[u8]) {
+        let side = self.side(direction);
+        let from = side.copied.get().max(at);
+        let upto = upto
+            .min(side.limit.get())
+            .min(at.saturating_add(bytes.len() as u64));
+        if from < upto
+            && let Some(bytes) = bytes.get((from - at) as usize..(upto - at) as usize)
+        {
+            side.copied.set(upto);
+            self.run(direction, from, bytes);
+        }
+    }
+
+    /// The latest frame is not understood: no more of it than its header is kept.
+    #[cold]
+    #[inline(never)]
+    fn opaque(self: &Rc<Self>, direction: Direction, reason: OpaqueReason) {
+        let side = self.side(direction);
+        self.note(direction, side.frame.get(), Note::Opaque(reason));
+        if !self.arena.settings.opaque {
+            let header = side.frame.get() + u64::from(side.header.get());
+            side.limit.set(side.limit.get().min(header));
+            self.wipe(direction, side.limit.get());
+        }
+    }
+
+    /// Another frame, of so many bytes, goes on in place of the latest one: none for a request that is
+    /// answered here, since nobody here reads its version.
+    #[cold]
+    #[inline(never)]
+    fn changed(self: &Rc<Self>, direction: Direction, bytes: u64) {
+        let side = self.side(direction);
+        let frame = side.frame.get();
+        if side.changed.replace(Some(frame)) == Some(frame) {
+            return;
+        }
+        match direction {
+            Direction::Request => {
+                self.opaque(direction, OpaqueReason::UnknownVersion);
+                self.note(direction, frame, Note::AnsweredHere);
+            }
+            Direction::Response => self.note(direction, frame, Note::Rewritten(bytes)),
+        }
+    }
+}
+
+impl Drop for Tape {
+    fn drop(&mut self) {
+        let (chunks, bytes) = self.reel.get_mut().size();
+        self.arena.leave(self.id, chunks, bytes);
+    }
+}
+
+impl std::fmt::Debug for Tape {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Tape({})", self.id)
+    }
+}
+
+/// Bytes of a request's header, up to the client id's end.
+#[inline]
+fn request_header(exchange: Exchange, client_id: Option<&[u8]>) -> u16 {
+    match client_id {
+        Some(client_id) => 14 + client_id.len() as u16,
+        None if exchange.api_key == ApiKey::CONTROLLED_SHUTDOWN && exchange.api_version == 0 => 12,
+        None => 14,
+    }
+}
+
+/// How long the batch is that begins at `at` of the stream, if it is one, and its head is shown, within
+/// a record set that goes to `end`.
+#[inline]
+fn batch(side: &Side, at: u64, end: u64, shown: &[u8]) -> Option<u64> {
+    let start = at.checked_sub(side.at.get())?;
+    if at + BATCH_HEAD > end {
+        return None;
+    }
+    let head = shown.get(usize::try_from(start).ok()?..)?.first_chunk()?;
+    batch_bytes(head)
+}
+
+/// Why nobody here reads the answer to a request.
+#[cold]
+fn unreadable(exchange: Exchange) -> OpaqueReason {
+    match layout::versions(exchange.api_key) {
+        None if exchange.api_key.name().is_none() => OpaqueReason::UnknownKey,
+        Some(known) if known.contains(exchange.api_version) => OpaqueReason::NoLayout,
+        _ => OpaqueReason::UnknownVersion,
+    }
+}

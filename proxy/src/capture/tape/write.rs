@@ -1,0 +1,140 @@
+//! How entries get into the chunks of a tape.
+//!
+//! The trap: memory for more may be that of this tape's own chunks. So the reel is not borrowed while the
+//! arena is asked, and afterwards it is looked at anew.
+
+use super::Tape;
+use super::entry::{self, HEAD, Head, Note, RUN, TIME};
+use super::reel::{CHUNK, CHUNKS, Chunk, Reel, STEP};
+use klamp_codec::Direction;
+use std::cell::RefMut;
+use std::rc::Rc;
+
+/// A run is not continued in what is left of a chunk where that is less.
+const PIECE: usize = 128;
+
+impl Tape {
+    #[inline]
+    pub(super) fn put_head(self: &Rc<Self>, head: &Head) {
+        let mut reel = self.roomy(HEAD);
+        if reel.room() >= HEAD {
+            reel.put(entry::head(head));
+        }
+        self.frames.set(self.frames.get() + 1);
+    }
+
+    /// Appends bytes of a stream, which stand at `at` in it.
+    pub(super) fn run(self: &Rc<Self>, direction: Direction, mut at: u64, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let mut reel = self.roomy(RUN + bytes.len().next_multiple_of(8));
+            let room = reel.room().saturating_sub(RUN);
+            let Some((piece, rest)) = bytes.split_at_checked(room.min(bytes.len())) else {
+                return;
+            };
+            if piece.is_empty() {
+                return;
+            }
+            reel.put(entry::run(direction, at, piece.len() as u32));
+            reel.put_bytes(piece);
+            at += piece.len() as u64;
+            bytes = rest;
+        }
+    }
+
+    /// The reel with room in its current chunk for so many bytes, or at least for a piece of them, behind
+    /// the time. Without any room where there is no memory to be had.
+    #[inline]
+    fn roomy(self: &Rc<Self>, bytes: usize) -> RefMut<'_, Reel> {
+        let mut reel = self.reel.borrow_mut();
+        if reel.room() < bytes + TIME {
+            reel = self.make_room(reel, bytes + TIME);
+        }
+        if !self.is_stamped.get() && reel.room() >= TIME {
+            self.is_stamped.set(true);
+            let since = self.now.get().saturating_duration_since(self.arena.start);
+            let nanos = since.as_secs() * 1_000_000_000 + u64::from(since.subsec_nanos());
+            reel.put(entry::time(nanos));
+        }
+        reel
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make_room<'a>(self: &'a Rc<Self>, reel: RefMut<'a, Reel>, bytes: usize) -> RefMut<'a, Reel> {
+        let (size, used) = (reel.current.bytes.len(), reel.current.used);
+        drop(reel);
+        if size > 0 && size < CHUNK {
+            self.grow((used + bytes).max(2 * size).next_multiple_of(STEP));
+        }
+        if self.reel.borrow().room() < bytes.min(PIECE) {
+            self.begin_chunk(bytes.next_multiple_of(STEP));
+        }
+        self.reel.borrow_mut()
+    }
+
+    /// Makes the current chunk larger, unless it is given up for that.
+    fn grow(&self, wanted: usize) {
+        let size = self.reel.borrow().current.bytes.len();
+        let more = wanted.min(CHUNK) - size;
+        self.arena.take(more);
+        let current = &mut self.reel.borrow_mut().current;
+        if current.bytes.len() < size {
+            return self.arena.release(more);
+        }
+        let mut larger = vec![0; size + more].into_boxed_slice();
+        larger[..size].copy_from_slice(&current.bytes);
+        current.bytes = larger;
+    }
+
+    /// The current chunk is full. The next one has the memory of the oldest, where there are many.
+    fn begin_chunk(self: &Rc<Self>, first: usize) {
+        let mut reel = self.reel.borrow_mut();
+        let full = std::mem::take(&mut reel.current);
+        if !full.bytes.is_empty() {
+            reel.full.push_back(full);
+        }
+        let is_first = reel.full.is_empty();
+        let oldest = match reel.full.len() {
+            CHUNKS => reel.full.pop_front(),
+            _ => None,
+        };
+        reel.begun += 1;
+        let number = reel.begun;
+        drop(reel);
+        let is_more = oldest.is_none();
+        let memory = oldest.map_or_else(
+            || {
+                let size = if is_first { first.min(CHUNK) } else { CHUNK };
+                self.arena.take(size);
+                vec![0; size].into_boxed_slice()
+            },
+            |chunk| chunk.bytes,
+        );
+        self.arena.age(Rc::downgrade(self), number, is_more);
+        self.reel.borrow_mut().current = Chunk {
+            bytes: memory,
+            used: 0,
+            number,
+            frames_before: self.frames.get(),
+        };
+        self.is_stamped.set(false);
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(super) fn note(self: &Rc<Self>, direction: Direction, at: u64, note: Note) {
+        let mut reel = self.roomy(entry::NOTE);
+        if reel.room() >= entry::NOTE {
+            reel.put(entry::note(direction, at, note));
+        }
+    }
+
+    /// Wipes out what is kept of a direction from `at` on.
+    pub(super) fn wipe(&self, direction: Direction, at: u64) {
+        if self.side(direction).copied.get() > at {
+            for chunk in self.reel.borrow_mut().chunks_mut() {
+                chunk.wipe(direction, at);
+            }
+        }
+    }
+}
