@@ -151,7 +151,7 @@ impl Table {
         match run.ops.first()?.op {
             Op::Row(row) => {
                 let row = usize::from(row);
-                self.rows[row].code.is_none().then_some(row)
+                self.rows[row].is_silent().then_some(row)
             }
             _ => None,
         }
@@ -289,10 +289,17 @@ impl Compiler {
                     Kind::String => (self.length(Length::Int16), "String"),
                     _ => (self.length(Length::Int32), "Bytes"),
                 };
-                let op = Op::Bytes {
-                    role,
-                    length,
-                    nullable,
+                let op = match role.filter(|role| self.is_skipped(*role)) {
+                    Some(role) => Op::Skipped {
+                        role,
+                        length,
+                        nullable,
+                    },
+                    None => Op::Bytes {
+                        role,
+                        length,
+                        nullable,
+                    },
                 };
                 shape.add(op, named(kind), length.width());
             }
@@ -370,6 +377,11 @@ impl Compiler {
             }
         }
         Ok(())
+    }
+
+    /// Whether where a string or bytes stand is all that may be told of them: to the data path.
+    fn is_skipped(&self, role: Role) -> bool {
+        self.reader == Reader::Hot && role::is_withheld(role)
     }
 
     fn length(&self, classic: Length) -> Length {

@@ -44,9 +44,26 @@ pub(crate) enum Role {
     Wait,
 }
 
+/// Whether what the field holds is nobody's business but the client's and the broker's:
+/// `klamp_codec::layout::Role::is_withheld`.
+pub(crate) fn is_withheld(role: Role) -> bool {
+    matches!(
+        role,
+        Role::ConfigValue
+            | Role::Credential
+            | Role::Envelope
+            | Role::GroupData
+            | Role::Records
+            | Role::SaslBytes
+            | Role::Telemetry
+    )
+}
+
 /// Whether the data path looks for `role` in this message.
 pub(crate) fn is_hot(role: Role, key: Key) -> bool {
     match role {
+        // Whoever keeps frames must know where what they may not keep stands.
+        _ if is_withheld(role) => true,
         Role::Acks
         | Role::ErrorCode
         | Role::FinalizedFeature
@@ -67,16 +84,7 @@ pub(crate) fn is_hot(role: Role, key: Key) -> bool {
         Role::ReplicaId => key.api_key == 1 && key.direction == Direction::Request,
         // For the verdict on a Produce that nobody answers.
         Role::TopicId | Role::TopicName => key.api_key == 0 && key.direction == Direction::Request,
-        Role::ConfigValue
-        | Role::Credential
-        | Role::Envelope
-        | Role::GroupData
-        | Role::GroupId
-        | Role::Other
-        | Role::Records
-        | Role::SaslBytes
-        | Role::Telemetry
-        | Role::TransactionalId => false,
+        _ => false,
     }
 }
 
@@ -133,7 +141,8 @@ const NOT_FOLLOWED: [(&str, &str); 10] = [
     ("DescribeAclsResponse/Resources/Acls", PATTERN),
 ];
 
-/// Fields that look like an address, a secret or a wait and are none.
+/// Fields that look like an address, a secret or a wait and are none: bytes look like a secret whatever
+/// their name is, so this is the list of those that may be seen.
 const NONE: [(&str, &str); 17] = [
     (
         "ConsumerGroupDescribeResponse/Groups/Members/ClientHost",

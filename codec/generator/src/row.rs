@@ -1,5 +1,5 @@
 //! Finds the elements that can be read as one: an error code perhaps, and behind it nothing
-//! that anybody asks for.
+//! that anybody asks for but where one field stands that is withheld.
 
 use crate::compile::{Length, Op};
 use crate::message::Scalar;
@@ -28,6 +28,7 @@ pub(crate) struct Part {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Of {
     Size(u16),
+    Skipped(Role),
     Rows(usize),
 }
 
@@ -49,7 +50,10 @@ impl Row {
             None => (None, ops),
         };
         let part = |packed| Part::of(packed, silent);
-        let parts = ops.iter().map(part).collect::<Option<_>>()?;
+        let parts = ops.iter().map(part).collect::<Option<Vec<_>>>()?;
+        if parts.iter().filter(|part| part.is_told()).count() > 1 {
+            return None;
+        }
         Some(Self {
             code,
             parts,
@@ -59,7 +63,18 @@ impl Row {
     }
 }
 
+impl Row {
+    /// Whether nothing is told of it.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.code.is_none() && !self.parts.iter().any(Part::is_told)
+    }
+}
+
 impl Part {
+    fn is_told(&self) -> bool {
+        matches!(self.of, Of::Skipped(_))
+    }
+
     fn of(packed: &Packed, silent: impl Fn(u16) -> Option<usize>) -> Option<Self> {
         let (length, nullable, of) = match packed.op {
             Op::Bytes {
@@ -67,6 +82,11 @@ impl Part {
                 length,
                 nullable,
             } => (length, nullable, Of::Size(1)),
+            Op::Skipped {
+                role,
+                length,
+                nullable,
+            } => (length, nullable, Of::Skipped(role)),
             Op::FixedArray {
                 length,
                 nullable,

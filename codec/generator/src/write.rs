@@ -157,6 +157,7 @@ fn part(part: &Part) -> String {
     let form = form(part.length, part.nullable);
     match part.of {
         Of::Size(size) => format!("part({}, {form}, {size})", part.before),
+        Of::Skipped(role) => format!("skipped_part({}, {role:?}, {form})", part.before),
         Of::Rows(row) => format!("rows({}, {form}, &ROWS[{row}])", part.before),
     }
 }

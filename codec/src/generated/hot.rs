@@ -12,11 +12,11 @@ pub(crate) static TABLE: Table =
     Table { ops: &OPS, rows: &ROWS, tags: &TAGS, apis: &APIS, fields: None };
 
 static OPS: [Op; 3223] = [
-    row(0), after(4, unread(NullableInt32)), END, // 0 ProduceRequest/TopicData/PartitionData
+    row(0), after(4, skipped(Records, NullableInt32)), END, // 0 ProduceRequest/TopicData/PartitionData
     bytes(TopicName, Int16), array(Int32, 0, 8), END, // 3 ProduceRequest/TopicData
     int16(Acks), int32(Wait), array(Int32, 3, 6), END, // 6 ProduceRequest v0
     unread(NullableInt16), int16(Acks), int32(Wait), array(Int32, 3, 6), END, // 10 ProduceRequest v3
-    row(1), after(4, unread(NullableCompact)), last_tags(0, 0), // 15 ProduceRequest/TopicData/PartitionData
+    row(1), after(4, skipped(Records, NullableCompact)), last_tags(0, 0), // 15 ProduceRequest/TopicData/PartitionData
     bytes(TopicName, Compact), array(Compact, 15, 6), last_tags(0, 0), // 18 ProduceRequest/TopicData
     tags(0, 0), unread(NullableCompact), int16(Acks), int32(Wait), array(Compact, 18, 3), last_tags(0, 0), // 21 ProduceRequest v9
     uuid(TopicId), array(Compact, 15, 6), last_tags(0, 0), // 27 ProduceRequest/TopicData
@@ -35,1140 +35,1126 @@ static OPS: [Op; 3223] = [
     row(6), after(4, int16(ErrorCode)), after(24, array(Int32, 65, 6)), unread(NullableInt16), END, // 68 ProduceResponse/Responses/PartitionResponses
     unread(Int16), array(Int32, 68, 36), END, // 73 ProduceResponse/Responses
     array(Int32, 73, 6), int32(ThrottleTime), END, // 76 ProduceResponse v8
-    row(7), after(4, int16(ErrorCode)), after(24, array(Compact, 15, 6)), unread(NullableCompact), last_tags(0, 0), // 79 ProduceResponse/Responses/PartitionResponses
-    unread(Compact), array(Compact, 79, 33), last_tags(0, 0), // 84 ProduceResponse/Responses
-    tags(0, 0), array(Compact, 84, 3), int32(ThrottleTime), last_tags(0, 0), // 87 ProduceResponse v9
-    int32(NodeId), bytes(Host, Compact), int32(Port), unread(NullableCompact), last_tags(0, 0), // 91 ProduceResponse/NodeEndpoints
-    array(Compact, 91, 11), END, // 96 ProduceResponse, tag 0
-    tags(0, 0), array(Compact, 84, 3), int32(ThrottleTime), last_tags(0, 1), // 98 ProduceResponse v10
-    after(16, array(Compact, 79, 33)), last_tags(0, 0), // 102 ProduceResponse/Responses
-    tags(0, 0), array(Compact, 102, 18), int32(ThrottleTime), last_tags(0, 1), // 104 ProduceResponse v13
-    row(8), unread(Int16), fixed_array(Int32, 16), END, // 108 FetchRequest/Topics
-    int32(ReplicaId), int32(Wait), after(4, array(Int32, 108, 6)), END, // 112 FetchRequest v0
-    int32(ReplicaId), int32(Wait), after(8, array(Int32, 108, 6)), END, // 116 FetchRequest v3
-    int32(ReplicaId), int32(Wait), after(9, array(Int32, 108, 6)), END, // 120 FetchRequest v4
-    row(9), unread(Int16), fixed_array(Int32, 24), END, // 124 FetchRequest/Topics
-    int32(ReplicaId), int32(Wait), after(9, array(Int32, 124, 6)), END, // 128 FetchRequest v5
-    row(10), unread(Int16), fixed_array(Int32, 4), END, // 132 FetchRequest/ForgottenTopicsData
-    int32(ReplicaId), int32(Wait), after(17, array(Int32, 124, 6)), array(Int32, 132, 6), END, // 136 FetchRequest v7
-    row(11), unread(Int16), fixed_array(Int32, 28), END, // 141 FetchRequest/Topics
-    int32(ReplicaId), int32(Wait), after(17, array(Int32, 141, 6)), array(Int32, 132, 6), END, // 145 FetchRequest v9
-    int32(ReplicaId), int32(Wait), after(17, array(Int32, 141, 6)), array(Int32, 132, 6), unread(Int16), END, // 150 FetchRequest v11
-    row(12), after(32, last_tags(0, 0)), // 156 FetchRequest/Topics/Partitions
-    row(13), unread(Compact), array(Compact, 156, 33), last_tags(0, 0), // 158 FetchRequest/Topics
-    row(14), unread(Compact), fixed_array(Compact, 4), last_tags(0, 0), // 162 FetchRequest/ForgottenTopicsData
-    tags(0, 0), int32(ReplicaId), int32(Wait), after(17, array(Compact, 158, 3)), array(Compact, 162, 3), unread(Compact), last_tags(0, 0), // 166 FetchRequest v12
-    row(15), after(16, array(Compact, 156, 33)), last_tags(0, 0), // 173 FetchRequest/Topics
-    row(16), after(16, fixed_array(Compact, 4)), last_tags(0, 0), // 176 FetchRequest/ForgottenTopicsData
-    tags(0, 0), int32(ReplicaId), int32(Wait), after(17, array(Compact, 173, 18)), array(Compact, 176, 18), unread(Compact), last_tags(0, 0), // 179 FetchRequest v13
-    int32(ReplicaId), after(8, last_tags(0, 0)), // 186 FetchRequest, tag 1
-    tags(0, 0), int32(Wait), after(17, array(Compact, 173, 18)), array(Compact, 176, 18), unread(Compact), last_tags(1, 1), // 188 FetchRequest v15
-    row(17), after(4, int16(ErrorCode)), after(8, unread(NullableInt32)), END, // 194 FetchResponse/Responses/Partitions
-    unread(Int16), array(Int32, 194, 18), END, // 198 FetchResponse/Responses
-    array(Int32, 198, 6), END, // 201 FetchResponse v0
-    int32(ThrottleTime), array(Int32, 198, 6), END, // 203 FetchResponse v1
-    row(18), after(4, int16(ErrorCode)), after(16, fixed_array(NullableInt32, 16)), unread(NullableInt32), END, // 206 FetchResponse/Responses/Partitions
-    unread(Int16), array(Int32, 206, 30), END, // 211 FetchResponse/Responses
-    int32(ThrottleTime), array(Int32, 211, 6), END, // 214 FetchResponse v4
-    row(19), after(4, int16(ErrorCode)), after(24, fixed_array(NullableInt32, 16)), unread(NullableInt32), END, // 217 FetchResponse/Responses/Partitions
-    unread(Int16), array(Int32, 217, 38), END, // 222 FetchResponse/Responses
-    int32(ThrottleTime), array(Int32, 222, 6), END, // 225 FetchResponse v5
-    int32(ThrottleTime), int16(ErrorCode), after(4, array(Int32, 222, 6)), END, // 228 FetchResponse v7
-    row(20), after(4, int16(ErrorCode)), after(24, fixed_array(NullableInt32, 16)), after(4, unread(NullableInt32)), END, // 232 FetchResponse/Responses/Partitions
-    unread(Int16), array(Int32, 232, 42), END, // 237 FetchResponse/Responses
-    int32(ThrottleTime), int16(ErrorCode), after(4, array(Int32, 237, 6)), END, // 240 FetchResponse v11
-    row(21), after(16, last_tags(0, 0)), // 244 FetchResponse/Responses/Partitions/AbortedTransactions
-    row(22), after(4, int16(ErrorCode)), after(24, array(NullableCompact, 244, 17)), after(4, unread(NullableCompact)), last_tags(0, 0), // 246 FetchResponse/Responses/Partitions
-    unread(Compact), array(Compact, 246, 37), last_tags(0, 0), // 251 FetchResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(4, array(Compact, 251, 3)), last_tags(0, 0), // 254 FetchResponse v12
-    after(16, array(Compact, 246, 37)), last_tags(0, 0), // 259 FetchResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(4, array(Compact, 259, 18)), last_tags(0, 0), // 261 FetchResponse v13
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(4, array(Compact, 259, 18)), last_tags(0, 1), // 266 FetchResponse v16
-    after(4, array(Int32, 108, 6)), END, // 271 ListOffsetsRequest v0
-    row(23), unread(Int16), fixed_array(Int32, 12), END, // 273 ListOffsetsRequest/Topics
-    after(4, array(Int32, 273, 6)), END, // 277 ListOffsetsRequest v1
-    after(5, array(Int32, 273, 6)), END, // 279 ListOffsetsRequest v2
-    after(5, array(Int32, 108, 6)), END, // 281 ListOffsetsRequest v4
-    row(24), unread(Compact), array(Compact, 244, 17), last_tags(0, 0), // 283 ListOffsetsRequest/Topics
-    tags(0, 0), after(5, array(Compact, 283, 3)), last_tags(0, 0), // 287 ListOffsetsRequest v6
-    tags(0, 0), after(5, array(Compact, 283, 3)), int32(Wait), last_tags(0, 0), // 290 ListOffsetsRequest v10
-    row(25), after(4, int16(ErrorCode)), fixed_array(Int32, 8), END, // 294 ListOffsetsResponse/Topics/Partitions
-    unread(Int16), array(Int32, 294, 10), END, // 298 ListOffsetsResponse/Topics
-    array(Int32, 298, 6), END, // 301 ListOffsetsResponse v0
-    array(Int32, 50, 6), END, // 303 ListOffsetsResponse v1
-    int32(ThrottleTime), array(Int32, 50, 6), END, // 305 ListOffsetsResponse v2
-    row(26), after(4, int16(ErrorCode)), after(20, END), // 308 ListOffsetsResponse/Topics/Partitions
-    unread(Int16), array(Int32, 308, 26), END, // 311 ListOffsetsResponse/Topics
-    int32(ThrottleTime), array(Int32, 311, 6), END, // 314 ListOffsetsResponse v4
-    row(27), after(4, int16(ErrorCode)), after(20, last_tags(0, 0)), // 317 ListOffsetsResponse/Topics/Partitions
-    unread(Compact), array(Compact, 317, 27), last_tags(0, 0), // 320 ListOffsetsResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, 320, 3), last_tags(0, 0), // 323 ListOffsetsResponse v6
-    row(28), unread(Int16), END, // 327 MetadataRequest/Topics
-    array(Int32, 327, 2), END, // 330 MetadataRequest v0
-    array(NullableInt32, 327, 2), END, // 332 MetadataRequest v1
-    array(NullableInt32, 327, 2), after(1, END), // 334 MetadataRequest v4
-    array(NullableInt32, 327, 2), after(3, END), // 336 MetadataRequest v8
-    row(29), unread(Compact), last_tags(0, 0), // 338 MetadataRequest/Topics
-    tags(0, 0), array(NullableCompact, 338, 2), after(3, last_tags(0, 0)), // 341 MetadataRequest v9
-    row(30), after(16, unread(NullableCompact)), last_tags(0, 0), // 344 MetadataRequest/Topics
-    tags(0, 0), array(NullableCompact, 344, 18), after(3, last_tags(0, 0)), // 347 MetadataRequest v10
-    tags(0, 0), array(NullableCompact, 344, 18), after(2, last_tags(0, 0)), // 350 MetadataRequest v11
-    int32(NodeId), bytes(Host, Int16), int32(Port), END, // 353 MetadataResponse/Brokers
-    row(31), int16(ErrorCode), after(8, fixed_array(Int32, 4)), fixed_array(Int32, 4), END, // 357 MetadataResponse/Topics/Partitions
-    int16(ErrorCode), unread(Int16), array(Int32, 357, 18), END, // 362 MetadataResponse/Topics
-    array(Int32, 353, 10), array(Int32, 362, 8), END, // 366 MetadataResponse v0
-    int32(NodeId), bytes(Host, Int16), int32(Port), unread(NullableInt16), END, // 369 MetadataResponse/Brokers
-    int16(ErrorCode), unread(Int16), after(1, array(Int32, 357, 18)), END, // 374 MetadataResponse/Topics
-    array(Int32, 369, 12), after(4, array(Int32, 374, 9)), END, // 378 MetadataResponse v1
-    array(Int32, 369, 12), unread(NullableInt16), after(4, array(Int32, 374, 9)), END, // 381 MetadataResponse v2
-    int32(ThrottleTime), array(Int32, 369, 12), unread(NullableInt16), after(4, array(Int32, 374, 9)), END, // 385 MetadataResponse v3
-    row(32), int16(ErrorCode), after(8, fixed_array(Int32, 4)), fixed_array(Int32, 4), fixed_array(Int32, 4), END, // 390 MetadataResponse/Topics/Partitions
-    int16(ErrorCode), unread(Int16), after(1, array(Int32, 390, 22)), END, // 396 MetadataResponse/Topics
-    int32(ThrottleTime), array(Int32, 369, 12), unread(NullableInt16), after(4, array(Int32, 396, 9)), END, // 400 MetadataResponse v5
-    row(33), int16(ErrorCode), after(12, fixed_array(Int32, 4)), fixed_array(Int32, 4), fixed_array(Int32, 4), END, // 405 MetadataResponse/Topics/Partitions
-    int16(ErrorCode), unread(Int16), after(1, array(Int32, 405, 26)), END, // 411 MetadataResponse/Topics
-    int32(ThrottleTime), array(Int32, 369, 12), unread(NullableInt16), after(4, array(Int32, 411, 9)), END, // 415 MetadataResponse v7
-    int16(ErrorCode), unread(Int16), after(1, array(Int32, 405, 26)), after(4, END), // 420 MetadataResponse/Topics
-    int32(ThrottleTime), array(Int32, 369, 12), unread(NullableInt16), after(4, array(Int32, 420, 13)), after(4, END), // 424 MetadataResponse v8
-    row(34), int16(ErrorCode), after(12, fixed_array(Compact, 4)), fixed_array(Compact, 4), fixed_array(Compact, 4), last_tags(0, 0), // 429 MetadataResponse/Topics/Partitions
-    int16(ErrorCode), unread(Compact), after(1, array(Compact, 429, 18)), after(4, last_tags(0, 0)), // 435 MetadataResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, 91, 11), unread(NullableCompact), after(4, array(Compact, 435, 10)), after(4, last_tags(0, 0)), // 439 MetadataResponse v9
-    int16(ErrorCode), unread(Compact), after(17, array(Compact, 429, 18)), after(4, last_tags(0, 0)), // 445 MetadataResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, 91, 11), unread(NullableCompact), after(4, array(Compact, 445, 26)), after(4, last_tags(0, 0)), // 449 MetadataResponse v10
-    tags(0, 0), int32(ThrottleTime), array(Compact, 91, 11), unread(NullableCompact), after(4, array(Compact, 445, 26)), last_tags(0, 0), // 455 MetadataResponse v11
-    int16(ErrorCode), unread(NullableCompact), after(17, array(Compact, 429, 18)), after(4, last_tags(0, 0)), // 461 MetadataResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, 91, 11), unread(NullableCompact), after(4, array(Compact, 461, 26)), last_tags(0, 0), // 465 MetadataResponse v12
-    tags(0, 0), int32(ThrottleTime), array(Compact, 91, 11), unread(NullableCompact), after(4, array(Compact, 461, 26)), int16(ErrorCode), last_tags(0, 0), // 471 MetadataResponse v13
-    row(35), unread(Int16), after(16, fixed_array(Int32, 4)), after(4, fixed_array(Int32, 4)), END, // 478 LeaderAndIsrRequest/UngroupedPartitionStates
-    row(36), after(4, unread(Int16)), after(4, END), // 483 LeaderAndIsrRequest/LiveLeaders
-    after(8, array(Int32, 478, 30)), array(Int32, 483, 10), END, // 486 LeaderAndIsrRequest v0
-    row(37), unread(Int16), after(16, fixed_array(Int32, 4)), after(4, fixed_array(Int32, 4)), after(1, END), // 489 LeaderAndIsrRequest/UngroupedPartitionStates
-    after(8, array(Int32, 489, 31)), array(Int32, 483, 10), END, // 494 LeaderAndIsrRequest v1
-    row(38), after(16, fixed_array(Int32, 4)), after(4, fixed_array(Int32, 4)), after(1, END), // 497 LeaderAndIsrRequest/TopicStates/PartitionStates
-    row(39), unread(Int16), array(Int32, 497, 29), END, // 501 LeaderAndIsrRequest/TopicStates
-    after(16, array(Int32, 501, 6)), array(Int32, 483, 10), END, // 505 LeaderAndIsrRequest v2
-    row(40), after(16, fixed_array(Int32, 4)), after(4, fixed_array(Int32, 4)), fixed_array(Int32, 4), fixed_array(Int32, 4), after(1, END), // 508 LeaderAndIsrRequest/TopicStates/PartitionStates
-    row(41), unread(Int16), array(Int32, 508, 37), END, // 514 LeaderAndIsrRequest/TopicStates
-    after(16, array(Int32, 514, 6)), array(Int32, 483, 10), END, // 518 LeaderAndIsrRequest v3
-    row(42), after(16, fixed_array(Compact, 4)), after(4, fixed_array(Compact, 4)), fixed_array(Compact, 4), fixed_array(Compact, 4), after(1, last_tags(0, 0)), // 521 LeaderAndIsrRequest/TopicStates/PartitionStates
-    row(43), unread(Compact), array(Compact, 521, 26), last_tags(0, 0), // 527 LeaderAndIsrRequest/TopicStates
-    row(44), after(4, unread(Compact)), after(4, last_tags(0, 0)), // 531 LeaderAndIsrRequest/LiveLeaders
-    tags(0, 0), after(16, array(Compact, 527, 3)), array(Compact, 531, 10), last_tags(0, 0), // 534 LeaderAndIsrRequest v4
-    row(45), unread(Compact), after(16, array(Compact, 521, 26)), last_tags(0, 0), // 538 LeaderAndIsrRequest/TopicStates
-    tags(0, 0), after(17, array(Compact, 538, 19)), array(Compact, 531, 10), last_tags(0, 0), // 542 LeaderAndIsrRequest v5
-    row(46), after(16, fixed_array(Compact, 4)), after(4, fixed_array(Compact, 4)), fixed_array(Compact, 4), fixed_array(Compact, 4), after(2, last_tags(0, 0)), // 546 LeaderAndIsrRequest/TopicStates/PartitionStates
-    row(47), unread(Compact), after(16, array(Compact, 546, 27)), last_tags(0, 0), // 552 LeaderAndIsrRequest/TopicStates
-    tags(0, 0), after(17, array(Compact, 552, 19)), array(Compact, 531, 10), last_tags(0, 0), // 556 LeaderAndIsrRequest v6
-    tags(0, 0), after(18, array(Compact, 552, 19)), array(Compact, 531, 10), last_tags(0, 0), // 560 LeaderAndIsrRequest v7
-    unread(Int16), after(4, int16(ErrorCode)), END, // 564 LeaderAndIsrResponse/PartitionErrors
-    int16(ErrorCode), array(Int32, 564, 8), END, // 567 LeaderAndIsrResponse v0
-    unread(Compact), after(4, int16(ErrorCode)), last_tags(0, 0), // 570 LeaderAndIsrResponse/PartitionErrors
-    tags(0, 0), int16(ErrorCode), array(Compact, 570, 8), last_tags(0, 0), // 573 LeaderAndIsrResponse v4
-    row(48), after(4, int16(ErrorCode)), last_tags(0, 0), // 577 LeaderAndIsrResponse/Topics/PartitionErrors
-    after(16, array(Compact, 577, 7)), last_tags(0, 0), // 580 LeaderAndIsrResponse/Topics
-    tags(0, 0), int16(ErrorCode), array(Compact, 580, 18), last_tags(0, 0), // 582 LeaderAndIsrResponse v5
-    row(49), unread(Int16), after(4, END), // 586 StopReplicaRequest/UngroupedPartitions
-    after(9, array(Int32, 586, 6)), END, // 589 StopReplicaRequest v0
-    after(17, array(Int32, 132, 6)), END, // 591 StopReplicaRequest v1
-    tags(0, 0), after(17, array(Compact, 162, 3)), last_tags(0, 0), // 593 StopReplicaRequest v2
-    row(50), after(9, last_tags(0, 0)), // 596 StopReplicaRequest/TopicStates/PartitionStates
-    row(51), unread(Compact), array(Compact, 596, 10), last_tags(0, 0), // 598 StopReplicaRequest/TopicStates
-    tags(0, 0), after(16, array(Compact, 598, 3)), last_tags(0, 0), // 602 StopReplicaRequest v3
-    tags(0, 0), after(17, array(Compact, 598, 3)), last_tags(0, 0), // 605 StopReplicaRequest v4
-    row(52), after(4, unread(Int16)), after(2, END), // 608 UpdateMetadataRequest/LiveBrokers/Endpoints
-    row(53), after(4, array(Int32, 608, 8)), END, // 611 UpdateMetadataRequest/LiveBrokers
-    after(8, array(Int32, 478, 30)), array(Int32, 611, 8), END, // 614 UpdateMetadataRequest v1
-    row(54), after(4, array(Int32, 608, 8)), unread(NullableInt16), END, // 617 UpdateMetadataRequest/LiveBrokers
-    after(8, array(Int32, 478, 30)), array(Int32, 617, 10), END, // 621 UpdateMetadataRequest v2
-    row(55), after(4, unread(Int16)), unread(Int16), after(2, END), // 624 UpdateMetadataRequest/LiveBrokers/Endpoints
-    row(56), after(4, array(Int32, 624, 10)), unread(NullableInt16), END, // 628 UpdateMetadataRequest/LiveBrokers
-    after(8, array(Int32, 478, 30)), array(Int32, 628, 10), END, // 632 UpdateMetadataRequest v3
-    row(57), unread(Int16), after(16, fixed_array(Int32, 4)), after(4, fixed_array(Int32, 4)), fixed_array(Int32, 4), END, // 635 UpdateMetadataRequest/UngroupedPartitionStates
-    after(8, array(Int32, 635, 34)), array(Int32, 628, 10), END, // 641 UpdateMetadataRequest v4
-    row(58), after(16, fixed_array(Int32, 4)), after(4, fixed_array(Int32, 4)), fixed_array(Int32, 4), END, // 644 UpdateMetadataRequest/TopicStates/PartitionStates
-    row(59), unread(Int16), array(Int32, 644, 32), END, // 649 UpdateMetadataRequest/TopicStates
-    after(16, array(Int32, 649, 6)), array(Int32, 628, 10), END, // 653 UpdateMetadataRequest v5
-    row(60), after(16, fixed_array(Compact, 4)), after(4, fixed_array(Compact, 4)), fixed_array(Compact, 4), last_tags(0, 0), // 656 UpdateMetadataRequest/TopicStates/PartitionStates
-    row(61), unread(Compact), array(Compact, 656, 24), last_tags(0, 0), // 661 UpdateMetadataRequest/TopicStates
-    row(62), after(4, unread(Compact)), unread(Compact), after(2, last_tags(0, 0)), // 665 UpdateMetadataRequest/LiveBrokers/Endpoints
-    row(63), after(4, array(Compact, 665, 9)), unread(NullableCompact), last_tags(0, 0), // 669 UpdateMetadataRequest/LiveBrokers
-    tags(0, 0), after(16, array(Compact, 661, 3)), array(Compact, 669, 7), last_tags(0, 0), // 673 UpdateMetadataRequest v6
-    row(64), unread(Compact), after(16, array(Compact, 656, 24)), last_tags(0, 0), // 677 UpdateMetadataRequest/TopicStates
-    tags(0, 0), after(16, array(Compact, 677, 19)), array(Compact, 669, 7), last_tags(0, 0), // 681 UpdateMetadataRequest v7
-    tags(0, 0), after(17, array(Compact, 677, 19)), array(Compact, 669, 7), last_tags(0, 0), // 685 UpdateMetadataRequest v8
-    int16(ErrorCode), END, // 689 UpdateMetadataResponse v0
-    tags(0, 0), int16(ErrorCode), last_tags(0, 0), // 691 UpdateMetadataResponse v6
-    after(4, END), // 694 ControlledShutdownRequest v0
-    after(12, END), // 695 ControlledShutdownRequest v2
-    tags(0, 0), after(12, last_tags(0, 0)), // 696 ControlledShutdownRequest v3
-    int16(ErrorCode), array(Int32, 586, 6), END, // 698 ControlledShutdownResponse v0
-    row(65), unread(Compact), after(4, last_tags(0, 0)), // 701 ControlledShutdownResponse/RemainingPartitions
-    tags(0, 0), int16(ErrorCode), array(Compact, 701, 6), last_tags(0, 0), // 704 ControlledShutdownResponse v3
-    row(66), after(12, unread(NullableInt16)), END, // 708 OffsetCommitRequest/Topics/Partitions
-    row(67), unread(Int16), array(Int32, 708, 14), END, // 711 OffsetCommitRequest/Topics
-    unread(Int16), array(Int32, 711, 6), END, // 715 OffsetCommitRequest v0
-    row(68), after(20, unread(NullableInt16)), END, // 718 OffsetCommitRequest/Topics/Partitions
-    row(69), unread(Int16), array(Int32, 718, 22), END, // 721 OffsetCommitRequest/Topics
-    unread(Int16), after(4, unread(Int16)), array(Int32, 721, 6), END, // 725 OffsetCommitRequest v1
-    unread(Int16), after(4, unread(Int16)), after(8, array(Int32, 711, 6)), END, // 729 OffsetCommitRequest v2
-    unread(Int16), after(4, unread(Int16)), array(Int32, 711, 6), END, // 733 OffsetCommitRequest v5
-    row(70), after(16, unread(NullableInt16)), END, // 737 OffsetCommitRequest/Topics/Partitions
-    row(71), unread(Int16), array(Int32, 737, 18), END, // 740 OffsetCommitRequest/Topics
-    unread(Int16), after(4, unread(Int16)), array(Int32, 740, 6), END, // 744 OffsetCommitRequest v6
-    unread(Int16), after(4, unread(Int16)), unread(NullableInt16), array(Int32, 740, 6), END, // 748 OffsetCommitRequest v7
-    row(72), unread(Compact), array(Compact, 344, 18), last_tags(0, 0), // 753 OffsetCommitRequest/Topics
-    tags(0, 0), unread(Compact), after(4, unread(Compact)), unread(NullableCompact), array(Compact, 753, 3), last_tags(0, 0), // 757 OffsetCommitRequest v8
-    row(73), after(16, array(Compact, 344, 18)), last_tags(0, 0), // 763 OffsetCommitRequest/Topics
-    tags(0, 0), unread(Compact), after(4, unread(Compact)), unread(NullableCompact), array(Compact, 763, 18), last_tags(0, 0), // 766 OffsetCommitRequest v10
-    row(74), after(4, int16(ErrorCode)), END, // 772 OffsetCommitResponse/Topics/Partitions
-    unread(Int16), array(Int32, 772, 6), END, // 775 OffsetCommitResponse/Topics
-    array(Int32, 775, 6), END, // 778 OffsetCommitResponse v0
-    int32(ThrottleTime), array(Int32, 775, 6), END, // 780 OffsetCommitResponse v3
-    unread(Compact), array(Compact, 577, 7), last_tags(0, 0), // 783 OffsetCommitResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, 783, 3), last_tags(0, 0), // 786 OffsetCommitResponse v8
-    tags(0, 0), int32(ThrottleTime), array(Compact, 580, 18), last_tags(0, 0), // 790 OffsetCommitResponse v10
-    unread(Int16), array(Int32, 132, 6), END, // 794 OffsetFetchRequest v0
-    unread(Int16), array(NullableInt32, 132, 6), END, // 797 OffsetFetchRequest v2
-    tags(0, 0), unread(Compact), array(NullableCompact, 162, 3), last_tags(0, 0), // 800 OffsetFetchRequest v6
-    tags(0, 0), unread(Compact), array(NullableCompact, 162, 3), after(1, last_tags(0, 0)), // 804 OffsetFetchRequest v7
-    row(75), unread(Compact), array(NullableCompact, 162, 3), last_tags(0, 0), // 808 OffsetFetchRequest/Groups
-    tags(0, 0), array(Compact, 808, 3), after(1, last_tags(0, 0)), // 812 OffsetFetchRequest v8
-    row(76), unread(Compact), unread(NullableCompact), after(4, array(NullableCompact, 162, 3)), last_tags(0, 0), // 815 OffsetFetchRequest/Groups
-    tags(0, 0), array(Compact, 815, 8), after(1, last_tags(0, 0)), // 820 OffsetFetchRequest v9
-    row(77), unread(Compact), unread(NullableCompact), after(4, array(NullableCompact, 176, 18)), last_tags(0, 0), // 823 OffsetFetchRequest/Groups
-    tags(0, 0), array(Compact, 823, 8), after(1, last_tags(0, 0)), // 828 OffsetFetchRequest v10
-    after(12, unread(NullableInt16)), int16(ErrorCode), END, // 831 OffsetFetchResponse/Topics/Partitions
-    unread(Int16), array(Int32, 831, 16), END, // 834 OffsetFetchResponse/Topics
-    array(Int32, 834, 6), END, // 837 OffsetFetchResponse v0
-    array(Int32, 834, 6), int16(ErrorCode), END, // 839 OffsetFetchResponse v2
-    int32(ThrottleTime), array(Int32, 834, 6), int16(ErrorCode), END, // 842 OffsetFetchResponse v3
-    after(16, unread(NullableInt16)), int16(ErrorCode), END, // 846 OffsetFetchResponse/Topics/Partitions
-    unread(Int16), array(Int32, 846, 20), END, // 849 OffsetFetchResponse/Topics
-    int32(ThrottleTime), array(Int32, 849, 6), int16(ErrorCode), END, // 852 OffsetFetchResponse v5
-    after(16, unread(NullableCompact)), int16(ErrorCode), last_tags(0, 0), // 856 OffsetFetchResponse/Topics/Partitions
-    unread(Compact), array(Compact, 856, 20), last_tags(0, 0), // 859 OffsetFetchResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, 859, 3), int16(ErrorCode), last_tags(0, 0), // 862 OffsetFetchResponse v6
-    unread(Compact), array(Compact, 859, 3), int16(ErrorCode), last_tags(0, 0), // 867 OffsetFetchResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, 867, 5), last_tags(0, 0), // 871 OffsetFetchResponse v8
-    after(16, array(Compact, 856, 20)), last_tags(0, 0), // 875 OffsetFetchResponse/Groups/Topics
-    unread(Compact), array(Compact, 875, 18), int16(ErrorCode), last_tags(0, 0), // 877 OffsetFetchResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, 877, 5), last_tags(0, 0), // 881 OffsetFetchResponse v10
-    unread(Int16), END, // 885 FindCoordinatorRequest v0
-    unread(Int16), after(1, END), // 887 FindCoordinatorRequest v1
-    tags(0, 0), unread(Compact), after(1, last_tags(0, 0)), // 889 FindCoordinatorRequest v3
-    row(78), unread(Compact), END, // 892 FindCoordinatorRequest/CoordinatorKeys
-    tags(0, 0), after(1, array(Compact, 892, 1)), last_tags(0, 0), // 895 FindCoordinatorRequest v4
-    int16(ErrorCode), int32(NodeId), bytes(Host, Int16), int32(Port), END, // 898 FindCoordinatorResponse v0
-    int32(ThrottleTime), int16(ErrorCode), unread(NullableInt16), int32(NodeId), bytes(Host, Int16), int32(Port), END, // 903 FindCoordinatorResponse v1
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), int32(NodeId), bytes(Host, Compact), int32(Port), last_tags(0, 0), // 910 FindCoordinatorResponse v3
-    unread(Compact), int32(NodeId), bytes(Host, Compact), int32(Port), int16(ErrorCode), unread(NullableCompact), last_tags(0, 0), // 918 FindCoordinatorResponse/Coordinators
-    tags(0, 0), int32(ThrottleTime), array(Compact, 918, 14), last_tags(0, 0), // 925 FindCoordinatorResponse v4
-    row(79), unread(Int16), unread(Int32), END, // 929 JoinGroupRequest/Protocols
-    unread(Int16), int32(Wait), unread(Int16), unread(Int16), array(Int32, 929, 6), END, // 933 JoinGroupRequest v0
-    unread(Int16), after(4, int32(Wait)), unread(Int16), unread(Int16), array(Int32, 929, 6), END, // 939 JoinGroupRequest v1
-    unread(Int16), after(4, int32(Wait)), unread(Int16), unread(NullableInt16), unread(Int16), array(Int32, 929, 6), END, // 945 JoinGroupRequest v5
-    row(80), unread(Compact), unread(Compact), last_tags(0, 0), // 952 JoinGroupRequest/Protocols
-    tags(0, 0), unread(Compact), after(4, int32(Wait)), unread(Compact), unread(NullableCompact), unread(Compact), array(Compact, 952, 3), last_tags(0, 0), // 956 JoinGroupRequest v6
-    tags(0, 0), unread(Compact), after(4, int32(Wait)), unread(Compact), unread(NullableCompact), unread(Compact), array(Compact, 952, 3), unread(NullableCompact), last_tags(0, 0), // 964 JoinGroupRequest v8
-    int16(ErrorCode), after(4, unread(Int16)), unread(Int16), unread(Int16), array(Int32, 929, 6), END, // 973 JoinGroupResponse v0
-    int32(ThrottleTime), int16(ErrorCode), after(4, unread(Int16)), unread(Int16), unread(Int16), array(Int32, 929, 6), END, // 979 JoinGroupResponse v2
-    row(81), unread(Int16), unread(NullableInt16), unread(Int32), END, // 986 JoinGroupResponse/Members
-    int32(ThrottleTime), int16(ErrorCode), after(4, unread(Int16)), unread(Int16), unread(Int16), array(Int32, 986, 8), END, // 991 JoinGroupResponse v5
-    row(82), unread(Compact), unread(NullableCompact), unread(Compact), last_tags(0, 0), // 998 JoinGroupResponse/Members
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(4, unread(Compact)), unread(Compact), unread(Compact), array(Compact, 998, 4), last_tags(0, 0), // 1003 JoinGroupResponse v6
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(4, unread(NullableCompact)), unread(NullableCompact), unread(Compact), unread(Compact), array(Compact, 998, 4), last_tags(0, 0), // 1011 JoinGroupResponse v7
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(4, unread(NullableCompact)), unread(NullableCompact), unread(Compact), after(1, unread(Compact)), array(Compact, 998, 4), last_tags(0, 0), // 1020 JoinGroupResponse v9
-    unread(Int16), after(4, unread(Int16)), END, // 1029 HeartbeatRequest v0
-    unread(Int16), after(4, unread(Int16)), unread(NullableInt16), END, // 1032 HeartbeatRequest v3
-    tags(0, 0), unread(Compact), after(4, unread(Compact)), unread(NullableCompact), last_tags(0, 0), // 1036 HeartbeatRequest v4
-    int32(ThrottleTime), int16(ErrorCode), END, // 1041 HeartbeatResponse v1
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), last_tags(0, 0), // 1044 HeartbeatResponse v4
-    unread(Int16), unread(Int16), END, // 1048 LeaveGroupRequest v0
-    row(83), unread(Int16), unread(NullableInt16), END, // 1051 LeaveGroupRequest/Members
-    unread(Int16), array(Int32, 1051, 4), END, // 1055 LeaveGroupRequest v3
-    row(84), unread(Compact), unread(NullableCompact), last_tags(0, 0), // 1058 LeaveGroupRequest/Members
-    tags(0, 0), unread(Compact), array(Compact, 1058, 3), last_tags(0, 0), // 1062 LeaveGroupRequest v4
-    row(85), unread(Compact), unread(NullableCompact), unread(NullableCompact), last_tags(0, 0), // 1066 LeaveGroupRequest/Members
-    tags(0, 0), unread(Compact), array(Compact, 1066, 4), last_tags(0, 0), // 1071 LeaveGroupRequest v5
-    unread(Int16), unread(NullableInt16), int16(ErrorCode), END, // 1075 LeaveGroupResponse/Members
-    int32(ThrottleTime), int16(ErrorCode), array(Int32, 1075, 6), END, // 1079 LeaveGroupResponse v3
-    unread(Compact), unread(NullableCompact), int16(ErrorCode), last_tags(0, 0), // 1083 LeaveGroupResponse/Members
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 1083, 5), last_tags(0, 0), // 1087 LeaveGroupResponse v4
-    unread(Int16), after(4, unread(Int16)), array(Int32, 929, 6), END, // 1092 SyncGroupRequest v0
-    unread(Int16), after(4, unread(Int16)), unread(NullableInt16), array(Int32, 929, 6), END, // 1096 SyncGroupRequest v3
-    tags(0, 0), unread(Compact), after(4, unread(Compact)), unread(NullableCompact), array(Compact, 952, 3), last_tags(0, 0), // 1101 SyncGroupRequest v4
-    tags(0, 0), unread(Compact), after(4, unread(Compact)), unread(NullableCompact), unread(NullableCompact), unread(NullableCompact), array(Compact, 952, 3), last_tags(0, 0), // 1107 SyncGroupRequest v5
-    int16(ErrorCode), unread(Int32), END, // 1115 SyncGroupResponse v0
-    int32(ThrottleTime), int16(ErrorCode), unread(Int32), END, // 1118 SyncGroupResponse v1
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(Compact), last_tags(0, 0), // 1122 SyncGroupResponse v4
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), unread(NullableCompact), unread(Compact), last_tags(0, 0), // 1127 SyncGroupResponse v5
-    array(Int32, 327, 2), after(1, END), // 1134 DescribeGroupsRequest v3
-    tags(0, 0), array(Compact, 892, 1), after(1, last_tags(0, 0)), // 1136 DescribeGroupsRequest v5
-    row(86), unread(Int16), unread(Int16), unread(Int16), unread(Int32), unread(Int32), END, // 1139 DescribeGroupsResponse/Groups/Members
-    row(87), int16(ErrorCode), unread(Int16), unread(Int16), unread(Int16), unread(Int16), array(Int32, 1139, 14), END, // 1146 DescribeGroupsResponse/Groups
-    array(Int32, 1146, 14), END, // 1154 DescribeGroupsResponse v0
-    int32(ThrottleTime), array(Int32, 1146, 14), END, // 1156 DescribeGroupsResponse v1
-    row(88), int16(ErrorCode), unread(Int16), unread(Int16), unread(Int16), unread(Int16), array(Int32, 1139, 14), after(4, END), // 1159 DescribeGroupsResponse/Groups
-    int32(ThrottleTime), array(Int32, 1159, 18), END, // 1167 DescribeGroupsResponse v3
-    row(89), unread(Int16), unread(NullableInt16), unread(Int16), unread(Int16), unread(Int32), unread(Int32), END, // 1170 DescribeGroupsResponse/Groups/Members
-    row(90), int16(ErrorCode), unread(Int16), unread(Int16), unread(Int16), unread(Int16), array(Int32, 1170, 16), after(4, END), // 1178 DescribeGroupsResponse/Groups
-    int32(ThrottleTime), array(Int32, 1178, 18), END, // 1186 DescribeGroupsResponse v4
-    row(91), unread(Compact), unread(NullableCompact), unread(Compact), unread(Compact), unread(Compact), unread(Compact), last_tags(0, 0), // 1189 DescribeGroupsResponse/Groups/Members
-    row(92), int16(ErrorCode), unread(Compact), unread(Compact), unread(Compact), unread(Compact), array(Compact, 1189, 7), after(4, last_tags(0, 0)), // 1197 DescribeGroupsResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, 1197, 12), last_tags(0, 0), // 1205 DescribeGroupsResponse v5
-    row(93), int16(ErrorCode), unread(NullableCompact), unread(Compact), unread(Compact), unread(Compact), unread(Compact), array(Compact, 1189, 7), after(4, last_tags(0, 0)), // 1209 DescribeGroupsResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, 1209, 13), last_tags(0, 0), // 1218 DescribeGroupsResponse v6
-    END, // 1222 ListGroupsRequest v0
-    tags(0, 0), last_tags(0, 0), // 1223 ListGroupsRequest v3
-    tags(0, 0), array(Compact, 892, 1), last_tags(0, 0), // 1225 ListGroupsRequest v4
-    tags(0, 0), array(Compact, 892, 1), array(Compact, 892, 1), last_tags(0, 0), // 1228 ListGroupsRequest v5
-    row(94), unread(Int16), unread(Int16), END, // 1232 ListGroupsResponse/Groups
-    int16(ErrorCode), array(Int32, 1232, 4), END, // 1236 ListGroupsResponse v0
-    int32(ThrottleTime), int16(ErrorCode), array(Int32, 1232, 4), END, // 1239 ListGroupsResponse v1
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 952, 3), last_tags(0, 0), // 1243 ListGroupsResponse v3
-    row(95), unread(Compact), unread(Compact), unread(Compact), last_tags(0, 0), // 1248 ListGroupsResponse/Groups
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 1248, 4), last_tags(0, 0), // 1253 ListGroupsResponse v4
-    row(96), unread(Compact), unread(Compact), unread(Compact), unread(Compact), last_tags(0, 0), // 1258 ListGroupsResponse/Groups
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 1258, 5), last_tags(0, 0), // 1264 ListGroupsResponse v5
-    bytes(Mechanism, Int16), END, // 1269 SaslHandshakeRequest v0
-    int16(ErrorCode), array(Int32, 327, 2), END, // 1271 SaslHandshakeResponse v0
-    tags(0, 0), bytes(SoftwareName, Compact), bytes(SoftwareVersion, Compact), last_tags(0, 0), // 1274 ApiVersionsRequest v3
-    tags(0, 0), bytes(SoftwareName, Compact), bytes(SoftwareVersion, Compact), unread(NullableCompact), after(4, last_tags(0, 0)), // 1278 ApiVersionsRequest v5
-    int16(RowKey), int16(RowMin), int16(RowMax), END, // 1283 ApiVersionsResponse/ApiKeys
-    int16(ErrorCode), told_array(VersionRows, Int32, 1283, 6), END, // 1287 ApiVersionsResponse v0
-    int16(ErrorCode), told_array(VersionRows, Int32, 1283, 6), int32(ThrottleTime), END, // 1290 ApiVersionsResponse v1
-    int16(RowKey), int16(RowMin), int16(RowMax), last_tags(0, 0), // 1294 ApiVersionsResponse/ApiKeys
-    bytes(FinalizedFeature, Compact), int16(FinalizedLevel), after(2, last_tags(0, 0)), // 1298 ApiVersionsResponse/FinalizedFeatures
-    array(Compact, 1298, 6), END, // 1301 ApiVersionsResponse, tag 2
-    int16(ErrorCode), told_array(VersionRows, Compact, 1294, 7), int32(ThrottleTime), last_tags(2, 1), // 1303 ApiVersionsResponse v3
-    row(97), after(4, fixed_array(Int32, 4)), END, // 1307 CreateTopicsRequest/Topics/Assignments
-    row(98), unread(Int16), after(6, array(Int32, 1307, 8)), array(Int32, 1051, 4), END, // 1310 CreateTopicsRequest/Topics
-    array(Int32, 1310, 16), int32(Wait), END, // 1315 CreateTopicsRequest v0
-    array(Int32, 1310, 16), int32(Wait), after(1, END), // 1318 CreateTopicsRequest v1
-    row(99), after(4, fixed_array(Compact, 4)), last_tags(0, 0), // 1321 CreateTopicsRequest/Topics/Assignments
-    row(100), unread(Compact), after(6, array(Compact, 1321, 6)), array(Compact, 1058, 3), last_tags(0, 0), // 1324 CreateTopicsRequest/Topics
-    tags(0, 0), array(Compact, 1324, 10), int32(Wait), after(1, last_tags(0, 0)), // 1329 CreateTopicsRequest v5
-    unread(Int16), int16(ErrorCode), END, // 1333 CreateTopicsResponse/Topics
-    array(Int32, 1333, 4), END, // 1336 CreateTopicsResponse v0
-    unread(Int16), int16(ErrorCode), unread(NullableInt16), END, // 1338 CreateTopicsResponse/Topics
-    array(Int32, 1338, 6), END, // 1342 CreateTopicsResponse v1
-    int32(ThrottleTime), array(Int32, 1338, 6), END, // 1344 CreateTopicsResponse v2
-    row(101), unread(Compact), unread(NullableCompact), after(3, last_tags(0, 0)), // 1347 CreateTopicsResponse/Topics/Configs
-    unread(Compact), int16(ErrorCode), unread(NullableCompact), after(6, array(NullableCompact, 1347, 6)), last_tags(3, 1), // 1351 CreateTopicsResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, 1351, 12), last_tags(0, 0), // 1356 CreateTopicsResponse v5
-    unread(Compact), after(16, int16(ErrorCode)), unread(NullableCompact), after(6, array(NullableCompact, 1347, 6)), last_tags(3, 1), // 1360 CreateTopicsResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, 1360, 28), last_tags(0, 0), // 1365 CreateTopicsResponse v7
-    array(Int32, 327, 2), int32(Wait), END, // 1369 DeleteTopicsRequest v0
-    tags(0, 0), array(Compact, 892, 1), int32(Wait), last_tags(0, 0), // 1372 DeleteTopicsRequest v4
-    row(102), unread(NullableCompact), after(16, last_tags(0, 0)), // 1376 DeleteTopicsRequest/Topics
-    tags(0, 0), array(Compact, 1376, 18), int32(Wait), last_tags(0, 0), // 1379 DeleteTopicsRequest v6
-    int32(ThrottleTime), array(Int32, 1333, 4), END, // 1383 DeleteTopicsResponse v1
-    unread(Compact), int16(ErrorCode), last_tags(0, 0), // 1386 DeleteTopicsResponse/Responses
-    tags(0, 0), int32(ThrottleTime), array(Compact, 1386, 4), last_tags(0, 0), // 1389 DeleteTopicsResponse v4
-    unread(Compact), int16(ErrorCode), unread(NullableCompact), last_tags(0, 0), // 1393 DeleteTopicsResponse/Responses
-    tags(0, 0), int32(ThrottleTime), array(Compact, 1393, 5), last_tags(0, 0), // 1397 DeleteTopicsResponse v5
-    unread(NullableCompact), after(16, int16(ErrorCode)), unread(NullableCompact), last_tags(0, 0), // 1401 DeleteTopicsResponse/Responses
-    tags(0, 0), int32(ThrottleTime), array(Compact, 1401, 21), last_tags(0, 0), // 1405 DeleteTopicsResponse v6
-    array(Int32, 273, 6), int32(Wait), END, // 1409 DeleteRecordsRequest v0
-    row(103), after(12, last_tags(0, 0)), // 1412 DeleteRecordsRequest/Topics/Partitions
-    row(104), unread(Compact), array(Compact, 1412, 13), last_tags(0, 0), // 1414 DeleteRecordsRequest/Topics
-    tags(0, 0), array(Compact, 1414, 3), int32(Wait), last_tags(0, 0), // 1418 DeleteRecordsRequest v2
-    row(105), after(12, int16(ErrorCode)), END, // 1422 DeleteRecordsResponse/Topics/Partitions
-    unread(Int16), array(Int32, 1422, 14), END, // 1425 DeleteRecordsResponse/Topics
-    int32(ThrottleTime), array(Int32, 1425, 6), END, // 1428 DeleteRecordsResponse v0
-    row(106), after(12, int16(ErrorCode)), last_tags(0, 0), // 1431 DeleteRecordsResponse/Topics/Partitions
-    unread(Compact), array(Compact, 1431, 15), last_tags(0, 0), // 1434 DeleteRecordsResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, 1434, 3), last_tags(0, 0), // 1437 DeleteRecordsResponse v2
-    unread(NullableInt16), after(4, END), // 1441 InitProducerIdRequest v0
-    tags(0, 0), unread(NullableCompact), after(4, last_tags(0, 0)), // 1443 InitProducerIdRequest v2
-    tags(0, 0), unread(NullableCompact), after(14, last_tags(0, 0)), // 1446 InitProducerIdRequest v3
-    tags(0, 0), unread(NullableCompact), after(16, last_tags(0, 0)), // 1449 InitProducerIdRequest v6
-    int32(ThrottleTime), int16(ErrorCode), after(10, END), // 1452 InitProducerIdResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(10, last_tags(0, 0)), // 1455 InitProducerIdResponse v2
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(20, last_tags(0, 0)), // 1459 InitProducerIdResponse v6
-    row(107), unread(Int16), fixed_array(Int32, 8), END, // 1463 OffsetForLeaderEpochRequest/Topics
-    array(Int32, 1463, 6), END, // 1467 OffsetForLeaderEpochRequest v0
-    array(Int32, 273, 6), END, // 1469 OffsetForLeaderEpochRequest v2
-    tags(0, 0), after(4, array(Compact, 1414, 3)), last_tags(0, 0), // 1471 OffsetForLeaderEpochRequest v4
-    row(108), int16(ErrorCode), after(12, END), // 1474 OffsetForLeaderEpochResponse/Topics/Partitions
-    unread(Int16), array(Int32, 1474, 14), END, // 1477 OffsetForLeaderEpochResponse/Topics
-    array(Int32, 1477, 6), END, // 1480 OffsetForLeaderEpochResponse v0
-    row(109), int16(ErrorCode), after(16, END), // 1482 OffsetForLeaderEpochResponse/Topics/Partitions
-    unread(Int16), array(Int32, 1482, 18), END, // 1485 OffsetForLeaderEpochResponse/Topics
-    array(Int32, 1485, 6), END, // 1488 OffsetForLeaderEpochResponse v1
-    int32(ThrottleTime), array(Int32, 1485, 6), END, // 1490 OffsetForLeaderEpochResponse v2
-    row(110), int16(ErrorCode), after(16, last_tags(0, 0)), // 1493 OffsetForLeaderEpochResponse/Topics/Partitions
-    unread(Compact), array(Compact, 1493, 19), last_tags(0, 0), // 1496 OffsetForLeaderEpochResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, 1496, 3), last_tags(0, 0), // 1499 OffsetForLeaderEpochResponse v4
-    unread(Int16), after(10, array(Int32, 132, 6)), END, // 1503 AddPartitionsToTxnRequest v0
-    tags(0, 0), unread(Compact), after(10, array(Compact, 162, 3)), last_tags(0, 0), // 1506 AddPartitionsToTxnRequest v3
-    row(111), unread(Compact), after(11, array(Compact, 162, 3)), last_tags(0, 0), // 1510 AddPartitionsToTxnRequest/Transactions
-    tags(0, 0), array(Compact, 1510, 14), last_tags(0, 0), // 1514 AddPartitionsToTxnRequest v4
-    unread(Compact), array(Compact, 783, 3), last_tags(0, 0), // 1517 AddPartitionsToTxnResponse/ResultsByTransaction
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 1517, 3), last_tags(0, 0), // 1520 AddPartitionsToTxnResponse v4
-    unread(Int16), after(10, unread(Int16)), END, // 1525 AddOffsetsToTxnRequest v0
-    tags(0, 0), unread(Compact), after(10, unread(Compact)), last_tags(0, 0), // 1528 AddOffsetsToTxnRequest v3
-    unread(Int16), after(11, END), // 1532 EndTxnRequest v0
-    tags(0, 0), unread(Compact), after(11, last_tags(0, 0)), // 1534 EndTxnRequest v3
-    row(112), after(11, array(Int32, 132, 6)), after(4, END), // 1537 WriteTxnMarkersRequest/Markers
-    array(Int32, 1537, 19), END, // 1540 WriteTxnMarkersRequest v0
-    row(113), after(11, array(Compact, 162, 3)), after(4, last_tags(0, 0)), // 1542 WriteTxnMarkersRequest/Markers
-    tags(0, 0), array(Compact, 1542, 17), last_tags(0, 0), // 1545 WriteTxnMarkersRequest v1
-    row(114), after(11, array(Compact, 162, 3)), after(5, last_tags(0, 0)), // 1548 WriteTxnMarkersRequest/Markers
-    tags(0, 0), array(Compact, 1548, 18), last_tags(0, 0), // 1551 WriteTxnMarkersRequest v2
-    after(8, array(Int32, 775, 6)), END, // 1554 WriteTxnMarkersResponse/Markers
-    array(Int32, 1554, 12), END, // 1556 WriteTxnMarkersResponse v0
-    after(8, array(Compact, 783, 3)), last_tags(0, 0), // 1558 WriteTxnMarkersResponse/Markers
-    tags(0, 0), array(Compact, 1558, 10), last_tags(0, 0), // 1560 WriteTxnMarkersResponse v1
-    unread(Int16), unread(Int16), after(10, array(Int32, 711, 6)), END, // 1563 TxnOffsetCommitRequest v0
-    unread(Int16), unread(Int16), after(10, array(Int32, 740, 6)), END, // 1567 TxnOffsetCommitRequest v2
-    tags(0, 0), unread(Compact), unread(Compact), after(14, unread(Compact)), unread(NullableCompact), array(Compact, 753, 3), last_tags(0, 0), // 1571 TxnOffsetCommitRequest v3
-    tags(0, 0), unread(Compact), unread(Compact), after(14, unread(Compact)), unread(NullableCompact), array(Compact, 763, 18), last_tags(0, 0), // 1578 TxnOffsetCommitRequest v6
-    after(1, unread(NullableInt16)), unread(NullableInt16), unread(NullableInt16), after(2, END), // 1585 DescribeAclsRequest v0
-    after(1, unread(NullableInt16)), after(1, unread(NullableInt16)), unread(NullableInt16), after(2, END), // 1589 DescribeAclsRequest v1
-    tags(0, 0), after(1, unread(NullableCompact)), after(1, unread(NullableCompact)), unread(NullableCompact), after(2, last_tags(0, 0)), // 1593 DescribeAclsRequest v2
-    row(115), unread(Int16), unread(Int16), after(2, END), // 1598 DescribeAclsResponse/Resources/Acls
-    row(116), after(1, unread(Int16)), array(Int32, 1598, 6), END, // 1602 DescribeAclsResponse/Resources
-    int32(ThrottleTime), int16(ErrorCode), unread(NullableInt16), array(Int32, 1602, 7), END, // 1606 DescribeAclsResponse v0
-    row(117), after(1, unread(Int16)), after(1, array(Int32, 1598, 6)), END, // 1611 DescribeAclsResponse/Resources
-    int32(ThrottleTime), int16(ErrorCode), unread(NullableInt16), array(Int32, 1611, 8), END, // 1615 DescribeAclsResponse v1
-    row(118), unread(Compact), unread(Compact), after(2, last_tags(0, 0)), // 1620 DescribeAclsResponse/Resources/Acls
-    row(119), after(1, unread(Compact)), after(1, array(Compact, 1620, 5)), last_tags(0, 0), // 1624 DescribeAclsResponse/Resources
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 1624, 5), last_tags(0, 0), // 1628 DescribeAclsResponse v2
-    row(120), after(1, unread(Int16)), unread(Int16), unread(Int16), after(2, END), // 1634 CreateAclsRequest/Creations
-    array(Int32, 1634, 9), END, // 1639 CreateAclsRequest v0
-    row(121), after(1, unread(Int16)), after(1, unread(Int16)), unread(Int16), after(2, END), // 1641 CreateAclsRequest/Creations
-    array(Int32, 1641, 10), END, // 1646 CreateAclsRequest v1
-    row(122), after(1, unread(Compact)), after(1, unread(Compact)), unread(Compact), after(2, last_tags(0, 0)), // 1648 CreateAclsRequest/Creations
-    tags(0, 0), array(Compact, 1648, 8), last_tags(0, 0), // 1653 CreateAclsRequest v2
-    row(123), int16(ErrorCode), unread(NullableInt16), END, // 1656 CreateAclsResponse/Results
-    int32(ThrottleTime), array(Int32, 1656, 4), END, // 1660 CreateAclsResponse v0
-    row(124), int16(ErrorCode), unread(NullableCompact), last_tags(0, 0), // 1663 CreateAclsResponse/Results
-    tags(0, 0), int32(ThrottleTime), array(Compact, 1663, 4), last_tags(0, 0), // 1667 CreateAclsResponse v2
-    row(125), after(1, unread(NullableInt16)), unread(NullableInt16), unread(NullableInt16), after(2, END), // 1671 DeleteAclsRequest/Filters
-    array(Int32, 1671, 9), END, // 1676 DeleteAclsRequest v0
-    row(126), after(1, unread(NullableInt16)), after(1, unread(NullableInt16)), unread(NullableInt16), after(2, END), // 1678 DeleteAclsRequest/Filters
-    array(Int32, 1678, 10), END, // 1683 DeleteAclsRequest v1
-    row(127), after(1, unread(NullableCompact)), after(1, unread(NullableCompact)), unread(NullableCompact), after(2, last_tags(0, 0)), // 1685 DeleteAclsRequest/Filters
-    tags(0, 0), array(Compact, 1685, 8), last_tags(0, 0), // 1690 DeleteAclsRequest v2
-    row(128), int16(ErrorCode), unread(NullableInt16), after(1, unread(Int16)), unread(Int16), unread(Int16), after(2, END), // 1693 DeleteAclsResponse/FilterResults/MatchingAcls
-    int16(ErrorCode), unread(NullableInt16), array(Int32, 1693, 13), END, // 1700 DeleteAclsResponse/FilterResults
-    int32(ThrottleTime), array(Int32, 1700, 8), END, // 1704 DeleteAclsResponse v0
-    row(129), int16(ErrorCode), unread(NullableInt16), after(1, unread(Int16)), after(1, unread(Int16)), unread(Int16), after(2, END), // 1707 DeleteAclsResponse/FilterResults/MatchingAcls
-    int16(ErrorCode), unread(NullableInt16), array(Int32, 1707, 14), END, // 1714 DeleteAclsResponse/FilterResults
-    int32(ThrottleTime), array(Int32, 1714, 8), END, // 1718 DeleteAclsResponse v1
-    row(130), int16(ErrorCode), unread(NullableCompact), after(1, unread(Compact)), after(1, unread(Compact)), unread(Compact), after(2, last_tags(0, 0)), // 1721 DeleteAclsResponse/FilterResults/MatchingAcls
-    int16(ErrorCode), unread(NullableCompact), array(Compact, 1721, 11), last_tags(0, 0), // 1728 DeleteAclsResponse/FilterResults
-    tags(0, 0), int32(ThrottleTime), array(Compact, 1728, 5), last_tags(0, 0), // 1732 DeleteAclsResponse v2
-    row(131), after(1, unread(Int16)), array(NullableInt32, 327, 2), END, // 1736 DescribeConfigsRequest/Resources
-    array(Int32, 1736, 7), END, // 1740 DescribeConfigsRequest v0
-    array(Int32, 1736, 7), after(1, END), // 1742 DescribeConfigsRequest v1
-    array(Int32, 1736, 7), after(2, END), // 1744 DescribeConfigsRequest v3
-    row(132), after(1, unread(Compact)), array(NullableCompact, 892, 1), last_tags(0, 0), // 1746 DescribeConfigsRequest/Resources
-    tags(0, 0), array(Compact, 1746, 4), after(2, last_tags(0, 0)), // 1750 DescribeConfigsRequest v4
-    row(133), unread(Int16), unread(NullableInt16), after(3, END), // 1753 DescribeConfigsResponse/Results/Configs
-    row(134), int16(ErrorCode), unread(NullableInt16), after(1, unread(Int16)), array(Int32, 1753, 7), END, // 1757 DescribeConfigsResponse/Results
-    int32(ThrottleTime), array(Int32, 1757, 11), END, // 1763 DescribeConfigsResponse v0
-    row(135), unread(Int16), unread(NullableInt16), after(1, END), // 1766 DescribeConfigsResponse/Results/Configs/Synonyms
-    row(136), unread(Int16), unread(NullableInt16), after(3, array(Int32, 1766, 5)), END, // 1770 DescribeConfigsResponse/Results/Configs
-    row(137), int16(ErrorCode), unread(NullableInt16), after(1, unread(Int16)), array(Int32, 1770, 11), END, // 1775 DescribeConfigsResponse/Results
-    int32(ThrottleTime), array(Int32, 1775, 11), END, // 1781 DescribeConfigsResponse v1
-    row(138), unread(Int16), unread(NullableInt16), after(3, array(Int32, 1766, 5)), after(1, unread(NullableInt16)), END, // 1784 DescribeConfigsResponse/Results/Configs
-    row(139), int16(ErrorCode), unread(NullableInt16), after(1, unread(Int16)), array(Int32, 1784, 14), END, // 1790 DescribeConfigsResponse/Results
-    int32(ThrottleTime), array(Int32, 1790, 11), END, // 1796 DescribeConfigsResponse v3
-    row(140), unread(Compact), unread(NullableCompact), after(1, last_tags(0, 0)), // 1799 DescribeConfigsResponse/Results/Configs/Synonyms
-    row(141), unread(Compact), unread(NullableCompact), after(3, array(Compact, 1799, 4)), after(1, unread(NullableCompact)), last_tags(0, 0), // 1803 DescribeConfigsResponse/Results/Configs
-    row(142), int16(ErrorCode), unread(NullableCompact), after(1, unread(Compact)), array(Compact, 1803, 9), last_tags(0, 0), // 1809 DescribeConfigsResponse/Results
-    tags(0, 0), int32(ThrottleTime), array(Compact, 1809, 7), last_tags(0, 0), // 1815 DescribeConfigsResponse v4
-    row(143), after(1, unread(Int16)), array(Int32, 1051, 4), END, // 1819 AlterConfigsRequest/Resources
-    array(Int32, 1819, 7), after(1, END), // 1823 AlterConfigsRequest v0
-    row(144), after(1, unread(Compact)), array(Compact, 1058, 3), last_tags(0, 0), // 1825 AlterConfigsRequest/Resources
-    tags(0, 0), array(Compact, 1825, 4), after(1, last_tags(0, 0)), // 1829 AlterConfigsRequest v2
-    row(145), int16(ErrorCode), unread(NullableInt16), after(1, unread(Int16)), END, // 1832 AlterConfigsResponse/Responses
-    int32(ThrottleTime), array(Int32, 1832, 7), END, // 1837 AlterConfigsResponse v0
-    row(146), int16(ErrorCode), unread(NullableCompact), after(1, unread(Compact)), last_tags(0, 0), // 1840 AlterConfigsResponse/Responses
-    tags(0, 0), int32(ThrottleTime), array(Compact, 1840, 6), last_tags(0, 0), // 1845 AlterConfigsResponse v2
-    row(147), unread(Int16), array(Int32, 132, 6), END, // 1849 AlterReplicaLogDirsRequest/Dirs
-    array(Int32, 1849, 6), END, // 1853 AlterReplicaLogDirsRequest v0
-    row(148), unread(Compact), array(Compact, 162, 3), last_tags(0, 0), // 1855 AlterReplicaLogDirsRequest/Dirs
-    tags(0, 0), array(Compact, 1855, 3), last_tags(0, 0), // 1859 AlterReplicaLogDirsRequest v2
-    array(NullableInt32, 132, 6), END, // 1862 DescribeLogDirsRequest v0
-    tags(0, 0), array(NullableCompact, 162, 3), last_tags(0, 0), // 1864 DescribeLogDirsRequest v2
-    row(149), unread(Int16), fixed_array(Int32, 21), END, // 1867 DescribeLogDirsResponse/Results/Topics
-    row(150), int16(ErrorCode), unread(Int16), array(Int32, 1867, 6), END, // 1871 DescribeLogDirsResponse/Results
-    int32(ThrottleTime), array(Int32, 1871, 8), END, // 1876 DescribeLogDirsResponse v0
-    row(151), after(21, last_tags(0, 0)), // 1879 DescribeLogDirsResponse/Results/Topics/Partitions
-    row(152), unread(Compact), array(Compact, 1879, 22), last_tags(0, 0), // 1881 DescribeLogDirsResponse/Results/Topics
-    row(153), int16(ErrorCode), unread(Compact), array(Compact, 1881, 3), last_tags(0, 0), // 1885 DescribeLogDirsResponse/Results
-    tags(0, 0), int32(ThrottleTime), array(Compact, 1885, 5), last_tags(0, 0), // 1890 DescribeLogDirsResponse v2
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 1885, 5), last_tags(0, 0), // 1894 DescribeLogDirsResponse v3
-    row(154), int16(ErrorCode), unread(Compact), array(Compact, 1881, 3), after(16, last_tags(0, 0)), // 1899 DescribeLogDirsResponse/Results
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 1899, 21), last_tags(0, 0), // 1904 DescribeLogDirsResponse v4
-    row(155), int16(ErrorCode), unread(Compact), array(Compact, 1881, 3), after(17, last_tags(0, 0)), // 1909 DescribeLogDirsResponse/Results
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 1909, 22), last_tags(0, 0), // 1914 DescribeLogDirsResponse v5
-    unread(Int32), END, // 1919 SaslAuthenticateRequest v0
-    tags(0, 0), unread(Compact), last_tags(0, 0), // 1921 SaslAuthenticateRequest v2
-    int16(ErrorCode), unread(NullableInt16), unread(Int32), END, // 1924 SaslAuthenticateResponse v0
-    int16(ErrorCode), unread(NullableInt16), unread(Int32), after(8, END), // 1928 SaslAuthenticateResponse v1
-    tags(0, 0), int16(ErrorCode), unread(NullableCompact), unread(Compact), after(8, last_tags(0, 0)), // 1932 SaslAuthenticateResponse v2
-    row(156), fixed_array(Int32, 4), END, // 1937 CreatePartitionsRequest/Topics/Assignments
-    row(157), unread(Int16), after(4, array(NullableInt32, 1937, 4)), END, // 1940 CreatePartitionsRequest/Topics
-    array(Int32, 1940, 10), int32(Wait), after(1, END), // 1944 CreatePartitionsRequest v0
-    row(158), fixed_array(Compact, 4), last_tags(0, 0), // 1947 CreatePartitionsRequest/Topics/Assignments
-    row(159), unread(Compact), after(4, array(NullableCompact, 1947, 2)), last_tags(0, 0), // 1950 CreatePartitionsRequest/Topics
-    tags(0, 0), array(Compact, 1950, 7), int32(Wait), after(1, last_tags(0, 0)), // 1954 CreatePartitionsRequest v2
-    array(Int32, 1232, 4), after(8, END), // 1958 CreateDelegationTokenRequest v0
-    tags(0, 0), array(Compact, 952, 3), after(8, last_tags(0, 0)), // 1960 CreateDelegationTokenRequest v2
-    tags(0, 0), unread(NullableCompact), unread(NullableCompact), array(Compact, 952, 3), after(8, last_tags(0, 0)), // 1963 CreateDelegationTokenRequest v3
-    int16(ErrorCode), unread(Int16), unread(Int16), after(24, unread(Int16)), unread(Int32), int32(ThrottleTime), END, // 1968 CreateDelegationTokenResponse v0
-    tags(0, 0), int16(ErrorCode), unread(Compact), unread(Compact), after(24, unread(Compact)), unread(Compact), int32(ThrottleTime), last_tags(0, 0), // 1975 CreateDelegationTokenResponse v2
-    tags(0, 0), int16(ErrorCode), unread(Compact), unread(Compact), unread(Compact), unread(Compact), after(24, unread(Compact)), unread(Compact), int32(ThrottleTime), last_tags(0, 0), // 1983 CreateDelegationTokenResponse v3
-    unread(Int32), after(8, END), // 1993 RenewDelegationTokenRequest v0
-    tags(0, 0), unread(Compact), after(8, last_tags(0, 0)), // 1995 RenewDelegationTokenRequest v2
-    int16(ErrorCode), after(8, int32(ThrottleTime)), END, // 1998 RenewDelegationTokenResponse v0
-    tags(0, 0), int16(ErrorCode), after(8, int32(ThrottleTime)), last_tags(0, 0), // 2001 RenewDelegationTokenResponse v2
-    array(NullableInt32, 1232, 4), END, // 2005 DescribeDelegationTokenRequest v0
-    tags(0, 0), array(NullableCompact, 952, 3), last_tags(0, 0), // 2007 DescribeDelegationTokenRequest v2
-    row(160), unread(Int16), unread(Int16), after(24, unread(Int16)), unread(Int32), array(Int32, 1232, 4), END, // 2010 DescribeDelegationTokenResponse/Tokens
-    int16(ErrorCode), array(Int32, 2010, 38), int32(ThrottleTime), END, // 2017 DescribeDelegationTokenResponse v0
-    row(161), unread(Compact), unread(Compact), after(24, unread(Compact)), unread(Compact), array(Compact, 952, 3), last_tags(0, 0), // 2021 DescribeDelegationTokenResponse/Tokens
-    tags(0, 0), int16(ErrorCode), array(Compact, 2021, 30), int32(ThrottleTime), last_tags(0, 0), // 2028 DescribeDelegationTokenResponse v2
-    row(162), unread(Compact), unread(Compact), unread(Compact), unread(Compact), after(24, unread(Compact)), unread(Compact), array(Compact, 952, 3), last_tags(0, 0), // 2033 DescribeDelegationTokenResponse/Tokens
-    tags(0, 0), int16(ErrorCode), array(Compact, 2033, 32), int32(ThrottleTime), last_tags(0, 0), // 2042 DescribeDelegationTokenResponse v3
-    array(NullableInt32, 132, 6), int32(Wait), END, // 2047 ElectLeadersRequest v0
-    after(1, array(NullableInt32, 132, 6)), int32(Wait), END, // 2050 ElectLeadersRequest v1
-    tags(0, 0), after(1, array(NullableCompact, 162, 3)), int32(Wait), last_tags(0, 0), // 2053 ElectLeadersRequest v2
-    row(163), after(4, int16(ErrorCode)), unread(NullableInt16), END, // 2057 ElectLeadersResponse/ReplicaElectionResults/PartitionResult
-    unread(Int16), array(Int32, 2057, 8), END, // 2061 ElectLeadersResponse/ReplicaElectionResults
-    int32(ThrottleTime), array(Int32, 2061, 6), END, // 2064 ElectLeadersResponse v0
-    int32(ThrottleTime), int16(ErrorCode), array(Int32, 2061, 6), END, // 2067 ElectLeadersResponse v1
-    row(164), after(4, int16(ErrorCode)), unread(NullableCompact), last_tags(0, 0), // 2071 ElectLeadersResponse/ReplicaElectionResults/PartitionResult
-    unread(Compact), array(Compact, 2071, 8), last_tags(0, 0), // 2075 ElectLeadersResponse/ReplicaElectionResults
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2075, 3), last_tags(0, 0), // 2078 ElectLeadersResponse v2
-    row(165), unread(Int16), after(1, unread(NullableInt16)), END, // 2083 IncrementalAlterConfigsRequest/Resources/Configs
-    row(166), after(1, unread(Int16)), array(Int32, 2083, 5), END, // 2087 IncrementalAlterConfigsRequest/Resources
-    array(Int32, 2087, 7), after(1, END), // 2091 IncrementalAlterConfigsRequest v0
-    row(167), unread(Compact), after(1, unread(NullableCompact)), last_tags(0, 0), // 2093 IncrementalAlterConfigsRequest/Resources/Configs
-    row(168), after(1, unread(Compact)), array(Compact, 2093, 4), last_tags(0, 0), // 2097 IncrementalAlterConfigsRequest/Resources
-    tags(0, 0), array(Compact, 2097, 4), after(1, last_tags(0, 0)), // 2101 IncrementalAlterConfigsRequest v1
-    row(169), after(4, fixed_array(NullableCompact, 4)), last_tags(0, 0), // 2104 AlterPartitionReassignmentsRequest/Topics/Partitions
-    row(170), unread(Compact), array(Compact, 2104, 6), last_tags(0, 0), // 2107 AlterPartitionReassignmentsRequest/Topics
-    tags(0, 0), int32(Wait), array(Compact, 2107, 3), last_tags(0, 0), // 2111 AlterPartitionReassignmentsRequest v0
-    tags(0, 0), int32(Wait), after(1, array(Compact, 2107, 3)), last_tags(0, 0), // 2115 AlterPartitionReassignmentsRequest v1
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 2075, 3), last_tags(0, 0), // 2119 AlterPartitionReassignmentsResponse v0
-    tags(0, 0), int32(ThrottleTime), after(1, int16(ErrorCode)), unread(NullableCompact), array(Compact, 2075, 3), last_tags(0, 0), // 2125 AlterPartitionReassignmentsResponse v1
-    tags(0, 0), int32(Wait), array(NullableCompact, 162, 3), last_tags(0, 0), // 2131 ListPartitionReassignmentsRequest v0
-    row(171), after(4, fixed_array(Compact, 4)), fixed_array(Compact, 4), fixed_array(Compact, 4), last_tags(0, 0), // 2135 ListPartitionReassignmentsResponse/Topics/Partitions
-    row(172), unread(Compact), array(Compact, 2135, 8), last_tags(0, 0), // 2140 ListPartitionReassignmentsResponse/Topics
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 2140, 3), last_tags(0, 0), // 2144 ListPartitionReassignmentsResponse v0
-    int16(ErrorCode), int32(ThrottleTime), array(Int32, 775, 6), END, // 2150 OffsetDeleteResponse v0
-    array(Int32, 2083, 5), after(1, END), // 2154 DescribeClientQuotasRequest v0
-    tags(0, 0), array(Compact, 2093, 4), after(1, last_tags(0, 0)), // 2156 DescribeClientQuotasRequest v1
-    row(173), unread(Int16), after(8, END), // 2159 DescribeClientQuotasResponse/Entries/Values
-    row(174), array(Int32, 1051, 4), array(Int32, 2159, 10), END, // 2162 DescribeClientQuotasResponse/Entries
+    row(7), after(4, unread(NullableCompact)), last_tags(0, 0), // 79 ProduceResponse/Responses/PartitionResponses/RecordErrors
+    row(8), after(4, int16(ErrorCode)), after(24, array(Compact, 79, 6)), unread(NullableCompact), last_tags(0, 0), // 82 ProduceResponse/Responses/PartitionResponses
+    unread(Compact), array(Compact, 82, 33), last_tags(0, 0), // 87 ProduceResponse/Responses
+    tags(0, 0), array(Compact, 87, 3), int32(ThrottleTime), last_tags(0, 0), // 90 ProduceResponse v9
+    int32(NodeId), bytes(Host, Compact), int32(Port), unread(NullableCompact), last_tags(0, 0), // 94 ProduceResponse/NodeEndpoints
+    array(Compact, 94, 11), END, // 99 ProduceResponse, tag 0
+    tags(0, 0), array(Compact, 87, 3), int32(ThrottleTime), last_tags(0, 1), // 101 ProduceResponse v10
+    after(16, array(Compact, 82, 33)), last_tags(0, 0), // 105 ProduceResponse/Responses
+    tags(0, 0), array(Compact, 105, 18), int32(ThrottleTime), last_tags(0, 1), // 107 ProduceResponse v13
+    row(9), unread(Int16), fixed_array(Int32, 16), END, // 111 FetchRequest/Topics
+    int32(ReplicaId), int32(Wait), after(4, array(Int32, 111, 6)), END, // 115 FetchRequest v0
+    int32(ReplicaId), int32(Wait), after(8, array(Int32, 111, 6)), END, // 119 FetchRequest v3
+    int32(ReplicaId), int32(Wait), after(9, array(Int32, 111, 6)), END, // 123 FetchRequest v4
+    row(10), unread(Int16), fixed_array(Int32, 24), END, // 127 FetchRequest/Topics
+    int32(ReplicaId), int32(Wait), after(9, array(Int32, 127, 6)), END, // 131 FetchRequest v5
+    row(11), unread(Int16), fixed_array(Int32, 4), END, // 135 FetchRequest/ForgottenTopicsData
+    int32(ReplicaId), int32(Wait), after(17, array(Int32, 127, 6)), array(Int32, 135, 6), END, // 139 FetchRequest v7
+    row(12), unread(Int16), fixed_array(Int32, 28), END, // 144 FetchRequest/Topics
+    int32(ReplicaId), int32(Wait), after(17, array(Int32, 144, 6)), array(Int32, 135, 6), END, // 148 FetchRequest v9
+    int32(ReplicaId), int32(Wait), after(17, array(Int32, 144, 6)), array(Int32, 135, 6), unread(Int16), END, // 153 FetchRequest v11
+    row(13), after(32, last_tags(0, 0)), // 159 FetchRequest/Topics/Partitions
+    row(14), unread(Compact), array(Compact, 159, 33), last_tags(0, 0), // 161 FetchRequest/Topics
+    row(15), unread(Compact), fixed_array(Compact, 4), last_tags(0, 0), // 165 FetchRequest/ForgottenTopicsData
+    tags(0, 0), int32(ReplicaId), int32(Wait), after(17, array(Compact, 161, 3)), array(Compact, 165, 3), unread(Compact), last_tags(0, 0), // 169 FetchRequest v12
+    row(16), after(16, array(Compact, 159, 33)), last_tags(0, 0), // 176 FetchRequest/Topics
+    row(17), after(16, fixed_array(Compact, 4)), last_tags(0, 0), // 179 FetchRequest/ForgottenTopicsData
+    tags(0, 0), int32(ReplicaId), int32(Wait), after(17, array(Compact, 176, 18)), array(Compact, 179, 18), unread(Compact), last_tags(0, 0), // 182 FetchRequest v13
+    int32(ReplicaId), after(8, last_tags(0, 0)), // 189 FetchRequest, tag 1
+    tags(0, 0), int32(Wait), after(17, array(Compact, 176, 18)), array(Compact, 179, 18), unread(Compact), last_tags(1, 1), // 191 FetchRequest v15
+    row(18), after(4, int16(ErrorCode)), after(8, skipped(Records, NullableInt32)), END, // 197 FetchResponse/Responses/Partitions
+    unread(Int16), array(Int32, 197, 18), END, // 201 FetchResponse/Responses
+    array(Int32, 201, 6), END, // 204 FetchResponse v0
+    int32(ThrottleTime), array(Int32, 201, 6), END, // 206 FetchResponse v1
+    row(19), after(4, int16(ErrorCode)), after(16, fixed_array(NullableInt32, 16)), skipped(Records, NullableInt32), END, // 209 FetchResponse/Responses/Partitions
+    unread(Int16), array(Int32, 209, 30), END, // 214 FetchResponse/Responses
+    int32(ThrottleTime), array(Int32, 214, 6), END, // 217 FetchResponse v4
+    row(20), after(4, int16(ErrorCode)), after(24, fixed_array(NullableInt32, 16)), skipped(Records, NullableInt32), END, // 220 FetchResponse/Responses/Partitions
+    unread(Int16), array(Int32, 220, 38), END, // 225 FetchResponse/Responses
+    int32(ThrottleTime), array(Int32, 225, 6), END, // 228 FetchResponse v5
+    int32(ThrottleTime), int16(ErrorCode), after(4, array(Int32, 225, 6)), END, // 231 FetchResponse v7
+    row(21), after(4, int16(ErrorCode)), after(24, fixed_array(NullableInt32, 16)), after(4, skipped(Records, NullableInt32)), END, // 235 FetchResponse/Responses/Partitions
+    unread(Int16), array(Int32, 235, 42), END, // 240 FetchResponse/Responses
+    int32(ThrottleTime), int16(ErrorCode), after(4, array(Int32, 240, 6)), END, // 243 FetchResponse v11
+    row(22), after(16, last_tags(0, 0)), // 247 FetchResponse/Responses/Partitions/AbortedTransactions
+    row(23), after(4, int16(ErrorCode)), after(24, array(NullableCompact, 247, 17)), after(4, skipped(Records, NullableCompact)), last_tags(0, 0), // 249 FetchResponse/Responses/Partitions
+    unread(Compact), array(Compact, 249, 37), last_tags(0, 0), // 254 FetchResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(4, array(Compact, 254, 3)), last_tags(0, 0), // 257 FetchResponse v12
+    after(16, array(Compact, 249, 37)), last_tags(0, 0), // 262 FetchResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(4, array(Compact, 262, 18)), last_tags(0, 0), // 264 FetchResponse v13
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(4, array(Compact, 262, 18)), last_tags(0, 1), // 269 FetchResponse v16
+    after(4, array(Int32, 111, 6)), END, // 274 ListOffsetsRequest v0
+    row(24), unread(Int16), fixed_array(Int32, 12), END, // 276 ListOffsetsRequest/Topics
+    after(4, array(Int32, 276, 6)), END, // 280 ListOffsetsRequest v1
+    after(5, array(Int32, 276, 6)), END, // 282 ListOffsetsRequest v2
+    after(5, array(Int32, 111, 6)), END, // 284 ListOffsetsRequest v4
+    row(25), unread(Compact), array(Compact, 247, 17), last_tags(0, 0), // 286 ListOffsetsRequest/Topics
+    tags(0, 0), after(5, array(Compact, 286, 3)), last_tags(0, 0), // 290 ListOffsetsRequest v6
+    tags(0, 0), after(5, array(Compact, 286, 3)), int32(Wait), last_tags(0, 0), // 293 ListOffsetsRequest v10
+    row(26), after(4, int16(ErrorCode)), fixed_array(Int32, 8), END, // 297 ListOffsetsResponse/Topics/Partitions
+    unread(Int16), array(Int32, 297, 10), END, // 301 ListOffsetsResponse/Topics
+    array(Int32, 301, 6), END, // 304 ListOffsetsResponse v0
+    array(Int32, 50, 6), END, // 306 ListOffsetsResponse v1
+    int32(ThrottleTime), array(Int32, 50, 6), END, // 308 ListOffsetsResponse v2
+    row(27), after(4, int16(ErrorCode)), after(20, END), // 311 ListOffsetsResponse/Topics/Partitions
+    unread(Int16), array(Int32, 311, 26), END, // 314 ListOffsetsResponse/Topics
+    int32(ThrottleTime), array(Int32, 314, 6), END, // 317 ListOffsetsResponse v4
+    row(28), after(4, int16(ErrorCode)), after(20, last_tags(0, 0)), // 320 ListOffsetsResponse/Topics/Partitions
+    unread(Compact), array(Compact, 320, 27), last_tags(0, 0), // 323 ListOffsetsResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, 323, 3), last_tags(0, 0), // 326 ListOffsetsResponse v6
+    row(29), unread(Int16), END, // 330 MetadataRequest/Topics
+    array(Int32, 330, 2), END, // 333 MetadataRequest v0
+    array(NullableInt32, 330, 2), END, // 335 MetadataRequest v1
+    array(NullableInt32, 330, 2), after(1, END), // 337 MetadataRequest v4
+    array(NullableInt32, 330, 2), after(3, END), // 339 MetadataRequest v8
+    row(30), unread(Compact), last_tags(0, 0), // 341 MetadataRequest/Topics
+    tags(0, 0), array(NullableCompact, 341, 2), after(3, last_tags(0, 0)), // 344 MetadataRequest v9
+    row(31), after(16, unread(NullableCompact)), last_tags(0, 0), // 347 MetadataRequest/Topics
+    tags(0, 0), array(NullableCompact, 347, 18), after(3, last_tags(0, 0)), // 350 MetadataRequest v10
+    tags(0, 0), array(NullableCompact, 347, 18), after(2, last_tags(0, 0)), // 353 MetadataRequest v11
+    int32(NodeId), bytes(Host, Int16), int32(Port), END, // 356 MetadataResponse/Brokers
+    row(32), int16(ErrorCode), after(8, fixed_array(Int32, 4)), fixed_array(Int32, 4), END, // 360 MetadataResponse/Topics/Partitions
+    int16(ErrorCode), unread(Int16), array(Int32, 360, 18), END, // 365 MetadataResponse/Topics
+    array(Int32, 356, 10), array(Int32, 365, 8), END, // 369 MetadataResponse v0
+    int32(NodeId), bytes(Host, Int16), int32(Port), unread(NullableInt16), END, // 372 MetadataResponse/Brokers
+    int16(ErrorCode), unread(Int16), after(1, array(Int32, 360, 18)), END, // 377 MetadataResponse/Topics
+    array(Int32, 372, 12), after(4, array(Int32, 377, 9)), END, // 381 MetadataResponse v1
+    array(Int32, 372, 12), unread(NullableInt16), after(4, array(Int32, 377, 9)), END, // 384 MetadataResponse v2
+    int32(ThrottleTime), array(Int32, 372, 12), unread(NullableInt16), after(4, array(Int32, 377, 9)), END, // 388 MetadataResponse v3
+    row(33), int16(ErrorCode), after(8, fixed_array(Int32, 4)), fixed_array(Int32, 4), fixed_array(Int32, 4), END, // 393 MetadataResponse/Topics/Partitions
+    int16(ErrorCode), unread(Int16), after(1, array(Int32, 393, 22)), END, // 399 MetadataResponse/Topics
+    int32(ThrottleTime), array(Int32, 372, 12), unread(NullableInt16), after(4, array(Int32, 399, 9)), END, // 403 MetadataResponse v5
+    row(34), int16(ErrorCode), after(12, fixed_array(Int32, 4)), fixed_array(Int32, 4), fixed_array(Int32, 4), END, // 408 MetadataResponse/Topics/Partitions
+    int16(ErrorCode), unread(Int16), after(1, array(Int32, 408, 26)), END, // 414 MetadataResponse/Topics
+    int32(ThrottleTime), array(Int32, 372, 12), unread(NullableInt16), after(4, array(Int32, 414, 9)), END, // 418 MetadataResponse v7
+    int16(ErrorCode), unread(Int16), after(1, array(Int32, 408, 26)), after(4, END), // 423 MetadataResponse/Topics
+    int32(ThrottleTime), array(Int32, 372, 12), unread(NullableInt16), after(4, array(Int32, 423, 13)), after(4, END), // 427 MetadataResponse v8
+    row(35), int16(ErrorCode), after(12, fixed_array(Compact, 4)), fixed_array(Compact, 4), fixed_array(Compact, 4), last_tags(0, 0), // 432 MetadataResponse/Topics/Partitions
+    int16(ErrorCode), unread(Compact), after(1, array(Compact, 432, 18)), after(4, last_tags(0, 0)), // 438 MetadataResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, 94, 11), unread(NullableCompact), after(4, array(Compact, 438, 10)), after(4, last_tags(0, 0)), // 442 MetadataResponse v9
+    int16(ErrorCode), unread(Compact), after(17, array(Compact, 432, 18)), after(4, last_tags(0, 0)), // 448 MetadataResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, 94, 11), unread(NullableCompact), after(4, array(Compact, 448, 26)), after(4, last_tags(0, 0)), // 452 MetadataResponse v10
+    tags(0, 0), int32(ThrottleTime), array(Compact, 94, 11), unread(NullableCompact), after(4, array(Compact, 448, 26)), last_tags(0, 0), // 458 MetadataResponse v11
+    int16(ErrorCode), unread(NullableCompact), after(17, array(Compact, 432, 18)), after(4, last_tags(0, 0)), // 464 MetadataResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, 94, 11), unread(NullableCompact), after(4, array(Compact, 464, 26)), last_tags(0, 0), // 468 MetadataResponse v12
+    tags(0, 0), int32(ThrottleTime), array(Compact, 94, 11), unread(NullableCompact), after(4, array(Compact, 464, 26)), int16(ErrorCode), last_tags(0, 0), // 474 MetadataResponse v13
+    row(36), unread(Int16), after(16, fixed_array(Int32, 4)), after(4, fixed_array(Int32, 4)), END, // 481 LeaderAndIsrRequest/UngroupedPartitionStates
+    row(37), after(4, unread(Int16)), after(4, END), // 486 LeaderAndIsrRequest/LiveLeaders
+    after(8, array(Int32, 481, 30)), array(Int32, 486, 10), END, // 489 LeaderAndIsrRequest v0
+    row(38), unread(Int16), after(16, fixed_array(Int32, 4)), after(4, fixed_array(Int32, 4)), after(1, END), // 492 LeaderAndIsrRequest/UngroupedPartitionStates
+    after(8, array(Int32, 492, 31)), array(Int32, 486, 10), END, // 497 LeaderAndIsrRequest v1
+    row(39), after(16, fixed_array(Int32, 4)), after(4, fixed_array(Int32, 4)), after(1, END), // 500 LeaderAndIsrRequest/TopicStates/PartitionStates
+    row(40), unread(Int16), array(Int32, 500, 29), END, // 504 LeaderAndIsrRequest/TopicStates
+    after(16, array(Int32, 504, 6)), array(Int32, 486, 10), END, // 508 LeaderAndIsrRequest v2
+    row(41), after(16, fixed_array(Int32, 4)), after(4, fixed_array(Int32, 4)), fixed_array(Int32, 4), fixed_array(Int32, 4), after(1, END), // 511 LeaderAndIsrRequest/TopicStates/PartitionStates
+    row(42), unread(Int16), array(Int32, 511, 37), END, // 517 LeaderAndIsrRequest/TopicStates
+    after(16, array(Int32, 517, 6)), array(Int32, 486, 10), END, // 521 LeaderAndIsrRequest v3
+    row(43), after(16, fixed_array(Compact, 4)), after(4, fixed_array(Compact, 4)), fixed_array(Compact, 4), fixed_array(Compact, 4), after(1, last_tags(0, 0)), // 524 LeaderAndIsrRequest/TopicStates/PartitionStates
+    row(44), unread(Compact), array(Compact, 524, 26), last_tags(0, 0), // 530 LeaderAndIsrRequest/TopicStates
+    row(45), after(4, unread(Compact)), after(4, last_tags(0, 0)), // 534 LeaderAndIsrRequest/LiveLeaders
+    tags(0, 0), after(16, array(Compact, 530, 3)), array(Compact, 534, 10), last_tags(0, 0), // 537 LeaderAndIsrRequest v4
+    row(46), unread(Compact), after(16, array(Compact, 524, 26)), last_tags(0, 0), // 541 LeaderAndIsrRequest/TopicStates
+    tags(0, 0), after(17, array(Compact, 541, 19)), array(Compact, 534, 10), last_tags(0, 0), // 545 LeaderAndIsrRequest v5
+    row(47), after(16, fixed_array(Compact, 4)), after(4, fixed_array(Compact, 4)), fixed_array(Compact, 4), fixed_array(Compact, 4), after(2, last_tags(0, 0)), // 549 LeaderAndIsrRequest/TopicStates/PartitionStates
+    row(48), unread(Compact), after(16, array(Compact, 549, 27)), last_tags(0, 0), // 555 LeaderAndIsrRequest/TopicStates
+    tags(0, 0), after(17, array(Compact, 555, 19)), array(Compact, 534, 10), last_tags(0, 0), // 559 LeaderAndIsrRequest v6
+    tags(0, 0), after(18, array(Compact, 555, 19)), array(Compact, 534, 10), last_tags(0, 0), // 563 LeaderAndIsrRequest v7
+    unread(Int16), after(4, int16(ErrorCode)), END, // 567 LeaderAndIsrResponse/PartitionErrors
+    int16(ErrorCode), array(Int32, 567, 8), END, // 570 LeaderAndIsrResponse v0
+    unread(Compact), after(4, int16(ErrorCode)), last_tags(0, 0), // 573 LeaderAndIsrResponse/PartitionErrors
+    tags(0, 0), int16(ErrorCode), array(Compact, 573, 8), last_tags(0, 0), // 576 LeaderAndIsrResponse v4
+    row(49), after(4, int16(ErrorCode)), last_tags(0, 0), // 580 LeaderAndIsrResponse/Topics/PartitionErrors
+    after(16, array(Compact, 580, 7)), last_tags(0, 0), // 583 LeaderAndIsrResponse/Topics
+    tags(0, 0), int16(ErrorCode), array(Compact, 583, 18), last_tags(0, 0), // 585 LeaderAndIsrResponse v5
+    row(50), unread(Int16), after(4, END), // 589 StopReplicaRequest/UngroupedPartitions
+    after(9, array(Int32, 589, 6)), END, // 592 StopReplicaRequest v0
+    after(17, array(Int32, 135, 6)), END, // 594 StopReplicaRequest v1
+    tags(0, 0), after(17, array(Compact, 165, 3)), last_tags(0, 0), // 596 StopReplicaRequest v2
+    row(51), after(9, last_tags(0, 0)), // 599 StopReplicaRequest/TopicStates/PartitionStates
+    row(52), unread(Compact), array(Compact, 599, 10), last_tags(0, 0), // 601 StopReplicaRequest/TopicStates
+    tags(0, 0), after(16, array(Compact, 601, 3)), last_tags(0, 0), // 605 StopReplicaRequest v3
+    tags(0, 0), after(17, array(Compact, 601, 3)), last_tags(0, 0), // 608 StopReplicaRequest v4
+    row(53), after(4, unread(Int16)), after(2, END), // 611 UpdateMetadataRequest/LiveBrokers/Endpoints
+    row(54), after(4, array(Int32, 611, 8)), END, // 614 UpdateMetadataRequest/LiveBrokers
+    after(8, array(Int32, 481, 30)), array(Int32, 614, 8), END, // 617 UpdateMetadataRequest v1
+    row(55), after(4, array(Int32, 611, 8)), unread(NullableInt16), END, // 620 UpdateMetadataRequest/LiveBrokers
+    after(8, array(Int32, 481, 30)), array(Int32, 620, 10), END, // 624 UpdateMetadataRequest v2
+    row(56), after(4, unread(Int16)), unread(Int16), after(2, END), // 627 UpdateMetadataRequest/LiveBrokers/Endpoints
+    row(57), after(4, array(Int32, 627, 10)), unread(NullableInt16), END, // 631 UpdateMetadataRequest/LiveBrokers
+    after(8, array(Int32, 481, 30)), array(Int32, 631, 10), END, // 635 UpdateMetadataRequest v3
+    row(58), unread(Int16), after(16, fixed_array(Int32, 4)), after(4, fixed_array(Int32, 4)), fixed_array(Int32, 4), END, // 638 UpdateMetadataRequest/UngroupedPartitionStates
+    after(8, array(Int32, 638, 34)), array(Int32, 631, 10), END, // 644 UpdateMetadataRequest v4
+    row(59), after(16, fixed_array(Int32, 4)), after(4, fixed_array(Int32, 4)), fixed_array(Int32, 4), END, // 647 UpdateMetadataRequest/TopicStates/PartitionStates
+    row(60), unread(Int16), array(Int32, 647, 32), END, // 652 UpdateMetadataRequest/TopicStates
+    after(16, array(Int32, 652, 6)), array(Int32, 631, 10), END, // 656 UpdateMetadataRequest v5
+    row(61), after(16, fixed_array(Compact, 4)), after(4, fixed_array(Compact, 4)), fixed_array(Compact, 4), last_tags(0, 0), // 659 UpdateMetadataRequest/TopicStates/PartitionStates
+    row(62), unread(Compact), array(Compact, 659, 24), last_tags(0, 0), // 664 UpdateMetadataRequest/TopicStates
+    row(63), after(4, unread(Compact)), unread(Compact), after(2, last_tags(0, 0)), // 668 UpdateMetadataRequest/LiveBrokers/Endpoints
+    row(64), after(4, array(Compact, 668, 9)), unread(NullableCompact), last_tags(0, 0), // 672 UpdateMetadataRequest/LiveBrokers
+    tags(0, 0), after(16, array(Compact, 664, 3)), array(Compact, 672, 7), last_tags(0, 0), // 676 UpdateMetadataRequest v6
+    row(65), unread(Compact), after(16, array(Compact, 659, 24)), last_tags(0, 0), // 680 UpdateMetadataRequest/TopicStates
+    tags(0, 0), after(16, array(Compact, 680, 19)), array(Compact, 672, 7), last_tags(0, 0), // 684 UpdateMetadataRequest v7
+    tags(0, 0), after(17, array(Compact, 680, 19)), array(Compact, 672, 7), last_tags(0, 0), // 688 UpdateMetadataRequest v8
+    int16(ErrorCode), END, // 692 UpdateMetadataResponse v0
+    tags(0, 0), int16(ErrorCode), last_tags(0, 0), // 694 UpdateMetadataResponse v6
+    after(4, END), // 697 ControlledShutdownRequest v0
+    after(12, END), // 698 ControlledShutdownRequest v2
+    tags(0, 0), after(12, last_tags(0, 0)), // 699 ControlledShutdownRequest v3
+    int16(ErrorCode), array(Int32, 589, 6), END, // 701 ControlledShutdownResponse v0
+    row(66), unread(Compact), after(4, last_tags(0, 0)), // 704 ControlledShutdownResponse/RemainingPartitions
+    tags(0, 0), int16(ErrorCode), array(Compact, 704, 6), last_tags(0, 0), // 707 ControlledShutdownResponse v3
+    row(67), after(12, skipped(GroupData, NullableInt16)), END, // 711 OffsetCommitRequest/Topics/Partitions
+    unread(Int16), array(Int32, 711, 14), END, // 714 OffsetCommitRequest/Topics
+    unread(Int16), array(Int32, 714, 6), END, // 717 OffsetCommitRequest v0
+    row(68), after(20, skipped(GroupData, NullableInt16)), END, // 720 OffsetCommitRequest/Topics/Partitions
+    unread(Int16), array(Int32, 720, 22), END, // 723 OffsetCommitRequest/Topics
+    unread(Int16), after(4, unread(Int16)), array(Int32, 723, 6), END, // 726 OffsetCommitRequest v1
+    unread(Int16), after(4, unread(Int16)), after(8, array(Int32, 714, 6)), END, // 730 OffsetCommitRequest v2
+    unread(Int16), after(4, unread(Int16)), array(Int32, 714, 6), END, // 734 OffsetCommitRequest v5
+    row(69), after(16, skipped(GroupData, NullableInt16)), END, // 738 OffsetCommitRequest/Topics/Partitions
+    unread(Int16), array(Int32, 738, 18), END, // 741 OffsetCommitRequest/Topics
+    unread(Int16), after(4, unread(Int16)), array(Int32, 741, 6), END, // 744 OffsetCommitRequest v6
+    unread(Int16), after(4, unread(Int16)), unread(NullableInt16), array(Int32, 741, 6), END, // 748 OffsetCommitRequest v7
+    row(70), after(16, skipped(GroupData, NullableCompact)), last_tags(0, 0), // 753 OffsetCommitRequest/Topics/Partitions
+    unread(Compact), array(Compact, 753, 18), last_tags(0, 0), // 756 OffsetCommitRequest/Topics
+    tags(0, 0), unread(Compact), after(4, unread(Compact)), unread(NullableCompact), array(Compact, 756, 3), last_tags(0, 0), // 759 OffsetCommitRequest v8
+    after(16, array(Compact, 753, 18)), last_tags(0, 0), // 765 OffsetCommitRequest/Topics
+    tags(0, 0), unread(Compact), after(4, unread(Compact)), unread(NullableCompact), array(Compact, 765, 18), last_tags(0, 0), // 767 OffsetCommitRequest v10
+    row(71), after(4, int16(ErrorCode)), END, // 773 OffsetCommitResponse/Topics/Partitions
+    unread(Int16), array(Int32, 773, 6), END, // 776 OffsetCommitResponse/Topics
+    array(Int32, 776, 6), END, // 779 OffsetCommitResponse v0
+    int32(ThrottleTime), array(Int32, 776, 6), END, // 781 OffsetCommitResponse v3
+    unread(Compact), array(Compact, 580, 7), last_tags(0, 0), // 784 OffsetCommitResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, 784, 3), last_tags(0, 0), // 787 OffsetCommitResponse v8
+    tags(0, 0), int32(ThrottleTime), array(Compact, 583, 18), last_tags(0, 0), // 791 OffsetCommitResponse v10
+    unread(Int16), array(Int32, 135, 6), END, // 795 OffsetFetchRequest v0
+    unread(Int16), array(NullableInt32, 135, 6), END, // 798 OffsetFetchRequest v2
+    tags(0, 0), unread(Compact), array(NullableCompact, 165, 3), last_tags(0, 0), // 801 OffsetFetchRequest v6
+    tags(0, 0), unread(Compact), array(NullableCompact, 165, 3), after(1, last_tags(0, 0)), // 805 OffsetFetchRequest v7
+    row(72), unread(Compact), array(NullableCompact, 165, 3), last_tags(0, 0), // 809 OffsetFetchRequest/Groups
+    tags(0, 0), array(Compact, 809, 3), after(1, last_tags(0, 0)), // 813 OffsetFetchRequest v8
+    row(73), unread(Compact), unread(NullableCompact), after(4, array(NullableCompact, 165, 3)), last_tags(0, 0), // 816 OffsetFetchRequest/Groups
+    tags(0, 0), array(Compact, 816, 8), after(1, last_tags(0, 0)), // 821 OffsetFetchRequest v9
+    row(74), unread(Compact), unread(NullableCompact), after(4, array(NullableCompact, 179, 18)), last_tags(0, 0), // 824 OffsetFetchRequest/Groups
+    tags(0, 0), array(Compact, 824, 8), after(1, last_tags(0, 0)), // 829 OffsetFetchRequest v10
+    after(12, skipped(GroupData, NullableInt16)), int16(ErrorCode), END, // 832 OffsetFetchResponse/Topics/Partitions
+    unread(Int16), array(Int32, 832, 16), END, // 835 OffsetFetchResponse/Topics
+    array(Int32, 835, 6), END, // 838 OffsetFetchResponse v0
+    array(Int32, 835, 6), int16(ErrorCode), END, // 840 OffsetFetchResponse v2
+    int32(ThrottleTime), array(Int32, 835, 6), int16(ErrorCode), END, // 843 OffsetFetchResponse v3
+    after(16, skipped(GroupData, NullableInt16)), int16(ErrorCode), END, // 847 OffsetFetchResponse/Topics/Partitions
+    unread(Int16), array(Int32, 847, 20), END, // 850 OffsetFetchResponse/Topics
+    int32(ThrottleTime), array(Int32, 850, 6), int16(ErrorCode), END, // 853 OffsetFetchResponse v5
+    after(16, skipped(GroupData, NullableCompact)), int16(ErrorCode), last_tags(0, 0), // 857 OffsetFetchResponse/Topics/Partitions
+    unread(Compact), array(Compact, 857, 20), last_tags(0, 0), // 860 OffsetFetchResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, 860, 3), int16(ErrorCode), last_tags(0, 0), // 863 OffsetFetchResponse v6
+    unread(Compact), array(Compact, 860, 3), int16(ErrorCode), last_tags(0, 0), // 868 OffsetFetchResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, 868, 5), last_tags(0, 0), // 872 OffsetFetchResponse v8
+    after(16, array(Compact, 857, 20)), last_tags(0, 0), // 876 OffsetFetchResponse/Groups/Topics
+    unread(Compact), array(Compact, 876, 18), int16(ErrorCode), last_tags(0, 0), // 878 OffsetFetchResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, 878, 5), last_tags(0, 0), // 882 OffsetFetchResponse v10
+    unread(Int16), END, // 886 FindCoordinatorRequest v0
+    unread(Int16), after(1, END), // 888 FindCoordinatorRequest v1
+    tags(0, 0), unread(Compact), after(1, last_tags(0, 0)), // 890 FindCoordinatorRequest v3
+    row(75), unread(Compact), END, // 893 FindCoordinatorRequest/CoordinatorKeys
+    tags(0, 0), after(1, array(Compact, 893, 1)), last_tags(0, 0), // 896 FindCoordinatorRequest v4
+    int16(ErrorCode), int32(NodeId), bytes(Host, Int16), int32(Port), END, // 899 FindCoordinatorResponse v0
+    int32(ThrottleTime), int16(ErrorCode), unread(NullableInt16), int32(NodeId), bytes(Host, Int16), int32(Port), END, // 904 FindCoordinatorResponse v1
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), int32(NodeId), bytes(Host, Compact), int32(Port), last_tags(0, 0), // 911 FindCoordinatorResponse v3
+    unread(Compact), int32(NodeId), bytes(Host, Compact), int32(Port), int16(ErrorCode), unread(NullableCompact), last_tags(0, 0), // 919 FindCoordinatorResponse/Coordinators
+    tags(0, 0), int32(ThrottleTime), array(Compact, 919, 14), last_tags(0, 0), // 926 FindCoordinatorResponse v4
+    row(76), unread(Int16), skipped(GroupData, Int32), END, // 930 JoinGroupRequest/Protocols
+    unread(Int16), int32(Wait), unread(Int16), unread(Int16), array(Int32, 930, 6), END, // 934 JoinGroupRequest v0
+    unread(Int16), after(4, int32(Wait)), unread(Int16), unread(Int16), array(Int32, 930, 6), END, // 940 JoinGroupRequest v1
+    unread(Int16), after(4, int32(Wait)), unread(Int16), unread(NullableInt16), unread(Int16), array(Int32, 930, 6), END, // 946 JoinGroupRequest v5
+    row(77), unread(Compact), skipped(GroupData, Compact), last_tags(0, 0), // 953 JoinGroupRequest/Protocols
+    tags(0, 0), unread(Compact), after(4, int32(Wait)), unread(Compact), unread(NullableCompact), unread(Compact), array(Compact, 953, 3), last_tags(0, 0), // 957 JoinGroupRequest v6
+    tags(0, 0), unread(Compact), after(4, int32(Wait)), unread(Compact), unread(NullableCompact), unread(Compact), array(Compact, 953, 3), unread(NullableCompact), last_tags(0, 0), // 965 JoinGroupRequest v8
+    int16(ErrorCode), after(4, unread(Int16)), unread(Int16), unread(Int16), array(Int32, 930, 6), END, // 974 JoinGroupResponse v0
+    int32(ThrottleTime), int16(ErrorCode), after(4, unread(Int16)), unread(Int16), unread(Int16), array(Int32, 930, 6), END, // 980 JoinGroupResponse v2
+    row(78), unread(Int16), unread(NullableInt16), skipped(GroupData, Int32), END, // 987 JoinGroupResponse/Members
+    int32(ThrottleTime), int16(ErrorCode), after(4, unread(Int16)), unread(Int16), unread(Int16), array(Int32, 987, 8), END, // 992 JoinGroupResponse v5
+    row(79), unread(Compact), unread(NullableCompact), skipped(GroupData, Compact), last_tags(0, 0), // 999 JoinGroupResponse/Members
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(4, unread(Compact)), unread(Compact), unread(Compact), array(Compact, 999, 4), last_tags(0, 0), // 1004 JoinGroupResponse v6
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(4, unread(NullableCompact)), unread(NullableCompact), unread(Compact), unread(Compact), array(Compact, 999, 4), last_tags(0, 0), // 1012 JoinGroupResponse v7
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(4, unread(NullableCompact)), unread(NullableCompact), unread(Compact), after(1, unread(Compact)), array(Compact, 999, 4), last_tags(0, 0), // 1021 JoinGroupResponse v9
+    unread(Int16), after(4, unread(Int16)), END, // 1030 HeartbeatRequest v0
+    unread(Int16), after(4, unread(Int16)), unread(NullableInt16), END, // 1033 HeartbeatRequest v3
+    tags(0, 0), unread(Compact), after(4, unread(Compact)), unread(NullableCompact), last_tags(0, 0), // 1037 HeartbeatRequest v4
+    int32(ThrottleTime), int16(ErrorCode), END, // 1042 HeartbeatResponse v1
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), last_tags(0, 0), // 1045 HeartbeatResponse v4
+    unread(Int16), unread(Int16), END, // 1049 LeaveGroupRequest v0
+    row(80), unread(Int16), unread(NullableInt16), END, // 1052 LeaveGroupRequest/Members
+    unread(Int16), array(Int32, 1052, 4), END, // 1056 LeaveGroupRequest v3
+    row(81), unread(Compact), unread(NullableCompact), last_tags(0, 0), // 1059 LeaveGroupRequest/Members
+    tags(0, 0), unread(Compact), array(Compact, 1059, 3), last_tags(0, 0), // 1063 LeaveGroupRequest v4
+    row(82), unread(Compact), unread(NullableCompact), unread(NullableCompact), last_tags(0, 0), // 1067 LeaveGroupRequest/Members
+    tags(0, 0), unread(Compact), array(Compact, 1067, 4), last_tags(0, 0), // 1072 LeaveGroupRequest v5
+    unread(Int16), unread(NullableInt16), int16(ErrorCode), END, // 1076 LeaveGroupResponse/Members
+    int32(ThrottleTime), int16(ErrorCode), array(Int32, 1076, 6), END, // 1080 LeaveGroupResponse v3
+    unread(Compact), unread(NullableCompact), int16(ErrorCode), last_tags(0, 0), // 1084 LeaveGroupResponse/Members
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 1084, 5), last_tags(0, 0), // 1088 LeaveGroupResponse v4
+    unread(Int16), after(4, unread(Int16)), array(Int32, 930, 6), END, // 1093 SyncGroupRequest v0
+    unread(Int16), after(4, unread(Int16)), unread(NullableInt16), array(Int32, 930, 6), END, // 1097 SyncGroupRequest v3
+    tags(0, 0), unread(Compact), after(4, unread(Compact)), unread(NullableCompact), array(Compact, 953, 3), last_tags(0, 0), // 1102 SyncGroupRequest v4
+    tags(0, 0), unread(Compact), after(4, unread(Compact)), unread(NullableCompact), unread(NullableCompact), unread(NullableCompact), array(Compact, 953, 3), last_tags(0, 0), // 1108 SyncGroupRequest v5
+    int16(ErrorCode), skipped(GroupData, Int32), END, // 1116 SyncGroupResponse v0
+    int32(ThrottleTime), int16(ErrorCode), skipped(GroupData, Int32), END, // 1119 SyncGroupResponse v1
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), skipped(GroupData, Compact), last_tags(0, 0), // 1123 SyncGroupResponse v4
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), unread(NullableCompact), skipped(GroupData, Compact), last_tags(0, 0), // 1128 SyncGroupResponse v5
+    array(Int32, 330, 2), after(1, END), // 1135 DescribeGroupsRequest v3
+    tags(0, 0), array(Compact, 893, 1), after(1, last_tags(0, 0)), // 1137 DescribeGroupsRequest v5
+    unread(Int16), unread(Int16), unread(Int16), skipped(GroupData, Int32), skipped(GroupData, Int32), END, // 1140 DescribeGroupsResponse/Groups/Members
+    int16(ErrorCode), unread(Int16), unread(Int16), unread(Int16), unread(Int16), array(Int32, 1140, 14), END, // 1146 DescribeGroupsResponse/Groups
+    array(Int32, 1146, 14), END, // 1153 DescribeGroupsResponse v0
+    int32(ThrottleTime), array(Int32, 1146, 14), END, // 1155 DescribeGroupsResponse v1
+    int16(ErrorCode), unread(Int16), unread(Int16), unread(Int16), unread(Int16), array(Int32, 1140, 14), after(4, END), // 1158 DescribeGroupsResponse/Groups
+    int32(ThrottleTime), array(Int32, 1158, 18), END, // 1165 DescribeGroupsResponse v3
+    unread(Int16), unread(NullableInt16), unread(Int16), unread(Int16), skipped(GroupData, Int32), skipped(GroupData, Int32), END, // 1168 DescribeGroupsResponse/Groups/Members
+    int16(ErrorCode), unread(Int16), unread(Int16), unread(Int16), unread(Int16), array(Int32, 1168, 16), after(4, END), // 1175 DescribeGroupsResponse/Groups
+    int32(ThrottleTime), array(Int32, 1175, 18), END, // 1182 DescribeGroupsResponse v4
+    unread(Compact), unread(NullableCompact), unread(Compact), unread(Compact), skipped(GroupData, Compact), skipped(GroupData, Compact), last_tags(0, 0), // 1185 DescribeGroupsResponse/Groups/Members
+    int16(ErrorCode), unread(Compact), unread(Compact), unread(Compact), unread(Compact), array(Compact, 1185, 7), after(4, last_tags(0, 0)), // 1192 DescribeGroupsResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, 1192, 12), last_tags(0, 0), // 1199 DescribeGroupsResponse v5
+    int16(ErrorCode), unread(NullableCompact), unread(Compact), unread(Compact), unread(Compact), unread(Compact), array(Compact, 1185, 7), after(4, last_tags(0, 0)), // 1203 DescribeGroupsResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, 1203, 13), last_tags(0, 0), // 1211 DescribeGroupsResponse v6
+    END, // 1215 ListGroupsRequest v0
+    tags(0, 0), last_tags(0, 0), // 1216 ListGroupsRequest v3
+    tags(0, 0), array(Compact, 893, 1), last_tags(0, 0), // 1218 ListGroupsRequest v4
+    tags(0, 0), array(Compact, 893, 1), array(Compact, 893, 1), last_tags(0, 0), // 1221 ListGroupsRequest v5
+    row(83), unread(Int16), unread(Int16), END, // 1225 ListGroupsResponse/Groups
+    int16(ErrorCode), array(Int32, 1225, 4), END, // 1229 ListGroupsResponse v0
+    int32(ThrottleTime), int16(ErrorCode), array(Int32, 1225, 4), END, // 1232 ListGroupsResponse v1
+    row(84), unread(Compact), unread(Compact), last_tags(0, 0), // 1236 ListGroupsResponse/Groups
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 1236, 3), last_tags(0, 0), // 1240 ListGroupsResponse v3
+    row(85), unread(Compact), unread(Compact), unread(Compact), last_tags(0, 0), // 1245 ListGroupsResponse/Groups
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 1245, 4), last_tags(0, 0), // 1250 ListGroupsResponse v4
+    row(86), unread(Compact), unread(Compact), unread(Compact), unread(Compact), last_tags(0, 0), // 1255 ListGroupsResponse/Groups
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 1255, 5), last_tags(0, 0), // 1261 ListGroupsResponse v5
+    bytes(Mechanism, Int16), END, // 1266 SaslHandshakeRequest v0
+    int16(ErrorCode), array(Int32, 330, 2), END, // 1268 SaslHandshakeResponse v0
+    tags(0, 0), bytes(SoftwareName, Compact), bytes(SoftwareVersion, Compact), last_tags(0, 0), // 1271 ApiVersionsRequest v3
+    tags(0, 0), bytes(SoftwareName, Compact), bytes(SoftwareVersion, Compact), unread(NullableCompact), after(4, last_tags(0, 0)), // 1275 ApiVersionsRequest v5
+    int16(RowKey), int16(RowMin), int16(RowMax), END, // 1280 ApiVersionsResponse/ApiKeys
+    int16(ErrorCode), told_array(VersionRows, Int32, 1280, 6), END, // 1284 ApiVersionsResponse v0
+    int16(ErrorCode), told_array(VersionRows, Int32, 1280, 6), int32(ThrottleTime), END, // 1287 ApiVersionsResponse v1
+    int16(RowKey), int16(RowMin), int16(RowMax), last_tags(0, 0), // 1291 ApiVersionsResponse/ApiKeys
+    bytes(FinalizedFeature, Compact), int16(FinalizedLevel), after(2, last_tags(0, 0)), // 1295 ApiVersionsResponse/FinalizedFeatures
+    array(Compact, 1295, 6), END, // 1298 ApiVersionsResponse, tag 2
+    int16(ErrorCode), told_array(VersionRows, Compact, 1291, 7), int32(ThrottleTime), last_tags(2, 1), // 1300 ApiVersionsResponse v3
+    row(87), after(4, fixed_array(Int32, 4)), END, // 1304 CreateTopicsRequest/Topics/Assignments
+    row(88), unread(Int16), skipped(ConfigValue, NullableInt16), END, // 1307 CreateTopicsRequest/Topics/Configs
+    unread(Int16), after(6, array(Int32, 1304, 8)), array(Int32, 1307, 4), END, // 1311 CreateTopicsRequest/Topics
+    array(Int32, 1311, 16), int32(Wait), END, // 1315 CreateTopicsRequest v0
+    array(Int32, 1311, 16), int32(Wait), after(1, END), // 1318 CreateTopicsRequest v1
+    row(89), after(4, fixed_array(Compact, 4)), last_tags(0, 0), // 1321 CreateTopicsRequest/Topics/Assignments
+    row(90), unread(Compact), skipped(ConfigValue, NullableCompact), last_tags(0, 0), // 1324 CreateTopicsRequest/Topics/Configs
+    unread(Compact), after(6, array(Compact, 1321, 6)), array(Compact, 1324, 3), last_tags(0, 0), // 1328 CreateTopicsRequest/Topics
+    tags(0, 0), array(Compact, 1328, 10), int32(Wait), after(1, last_tags(0, 0)), // 1332 CreateTopicsRequest v5
+    unread(Int16), int16(ErrorCode), END, // 1336 CreateTopicsResponse/Topics
+    array(Int32, 1336, 4), END, // 1339 CreateTopicsResponse v0
+    unread(Int16), int16(ErrorCode), unread(NullableInt16), END, // 1341 CreateTopicsResponse/Topics
+    array(Int32, 1341, 6), END, // 1345 CreateTopicsResponse v1
+    int32(ThrottleTime), array(Int32, 1341, 6), END, // 1347 CreateTopicsResponse v2
+    row(91), unread(Compact), skipped(ConfigValue, NullableCompact), after(3, last_tags(0, 0)), // 1350 CreateTopicsResponse/Topics/Configs
+    unread(Compact), int16(ErrorCode), unread(NullableCompact), after(6, array(NullableCompact, 1350, 6)), last_tags(3, 1), // 1354 CreateTopicsResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, 1354, 12), last_tags(0, 0), // 1359 CreateTopicsResponse v5
+    unread(Compact), after(16, int16(ErrorCode)), unread(NullableCompact), after(6, array(NullableCompact, 1350, 6)), last_tags(3, 1), // 1363 CreateTopicsResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, 1363, 28), last_tags(0, 0), // 1368 CreateTopicsResponse v7
+    array(Int32, 330, 2), int32(Wait), END, // 1372 DeleteTopicsRequest v0
+    tags(0, 0), array(Compact, 893, 1), int32(Wait), last_tags(0, 0), // 1375 DeleteTopicsRequest v4
+    row(92), unread(NullableCompact), after(16, last_tags(0, 0)), // 1379 DeleteTopicsRequest/Topics
+    tags(0, 0), array(Compact, 1379, 18), int32(Wait), last_tags(0, 0), // 1382 DeleteTopicsRequest v6
+    int32(ThrottleTime), array(Int32, 1336, 4), END, // 1386 DeleteTopicsResponse v1
+    unread(Compact), int16(ErrorCode), last_tags(0, 0), // 1389 DeleteTopicsResponse/Responses
+    tags(0, 0), int32(ThrottleTime), array(Compact, 1389, 4), last_tags(0, 0), // 1392 DeleteTopicsResponse v4
+    unread(Compact), int16(ErrorCode), unread(NullableCompact), last_tags(0, 0), // 1396 DeleteTopicsResponse/Responses
+    tags(0, 0), int32(ThrottleTime), array(Compact, 1396, 5), last_tags(0, 0), // 1400 DeleteTopicsResponse v5
+    unread(NullableCompact), after(16, int16(ErrorCode)), unread(NullableCompact), last_tags(0, 0), // 1404 DeleteTopicsResponse/Responses
+    tags(0, 0), int32(ThrottleTime), array(Compact, 1404, 21), last_tags(0, 0), // 1408 DeleteTopicsResponse v6
+    array(Int32, 276, 6), int32(Wait), END, // 1412 DeleteRecordsRequest v0
+    row(93), after(12, last_tags(0, 0)), // 1415 DeleteRecordsRequest/Topics/Partitions
+    row(94), unread(Compact), array(Compact, 1415, 13), last_tags(0, 0), // 1417 DeleteRecordsRequest/Topics
+    tags(0, 0), array(Compact, 1417, 3), int32(Wait), last_tags(0, 0), // 1421 DeleteRecordsRequest v2
+    row(95), after(12, int16(ErrorCode)), END, // 1425 DeleteRecordsResponse/Topics/Partitions
+    unread(Int16), array(Int32, 1425, 14), END, // 1428 DeleteRecordsResponse/Topics
+    int32(ThrottleTime), array(Int32, 1428, 6), END, // 1431 DeleteRecordsResponse v0
+    row(96), after(12, int16(ErrorCode)), last_tags(0, 0), // 1434 DeleteRecordsResponse/Topics/Partitions
+    unread(Compact), array(Compact, 1434, 15), last_tags(0, 0), // 1437 DeleteRecordsResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, 1437, 3), last_tags(0, 0), // 1440 DeleteRecordsResponse v2
+    unread(NullableInt16), after(4, END), // 1444 InitProducerIdRequest v0
+    tags(0, 0), unread(NullableCompact), after(4, last_tags(0, 0)), // 1446 InitProducerIdRequest v2
+    tags(0, 0), unread(NullableCompact), after(14, last_tags(0, 0)), // 1449 InitProducerIdRequest v3
+    tags(0, 0), unread(NullableCompact), after(16, last_tags(0, 0)), // 1452 InitProducerIdRequest v6
+    int32(ThrottleTime), int16(ErrorCode), after(10, END), // 1455 InitProducerIdResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(10, last_tags(0, 0)), // 1458 InitProducerIdResponse v2
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(20, last_tags(0, 0)), // 1462 InitProducerIdResponse v6
+    row(97), unread(Int16), fixed_array(Int32, 8), END, // 1466 OffsetForLeaderEpochRequest/Topics
+    array(Int32, 1466, 6), END, // 1470 OffsetForLeaderEpochRequest v0
+    array(Int32, 276, 6), END, // 1472 OffsetForLeaderEpochRequest v2
+    tags(0, 0), after(4, array(Compact, 1417, 3)), last_tags(0, 0), // 1474 OffsetForLeaderEpochRequest v4
+    row(98), int16(ErrorCode), after(12, END), // 1477 OffsetForLeaderEpochResponse/Topics/Partitions
+    unread(Int16), array(Int32, 1477, 14), END, // 1480 OffsetForLeaderEpochResponse/Topics
+    array(Int32, 1480, 6), END, // 1483 OffsetForLeaderEpochResponse v0
+    row(99), int16(ErrorCode), after(16, END), // 1485 OffsetForLeaderEpochResponse/Topics/Partitions
+    unread(Int16), array(Int32, 1485, 18), END, // 1488 OffsetForLeaderEpochResponse/Topics
+    array(Int32, 1488, 6), END, // 1491 OffsetForLeaderEpochResponse v1
+    int32(ThrottleTime), array(Int32, 1488, 6), END, // 1493 OffsetForLeaderEpochResponse v2
+    row(100), int16(ErrorCode), after(16, last_tags(0, 0)), // 1496 OffsetForLeaderEpochResponse/Topics/Partitions
+    unread(Compact), array(Compact, 1496, 19), last_tags(0, 0), // 1499 OffsetForLeaderEpochResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, 1499, 3), last_tags(0, 0), // 1502 OffsetForLeaderEpochResponse v4
+    unread(Int16), after(10, array(Int32, 135, 6)), END, // 1506 AddPartitionsToTxnRequest v0
+    tags(0, 0), unread(Compact), after(10, array(Compact, 165, 3)), last_tags(0, 0), // 1509 AddPartitionsToTxnRequest v3
+    row(101), unread(Compact), after(11, array(Compact, 165, 3)), last_tags(0, 0), // 1513 AddPartitionsToTxnRequest/Transactions
+    tags(0, 0), array(Compact, 1513, 14), last_tags(0, 0), // 1517 AddPartitionsToTxnRequest v4
+    unread(Compact), array(Compact, 784, 3), last_tags(0, 0), // 1520 AddPartitionsToTxnResponse/ResultsByTransaction
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 1520, 3), last_tags(0, 0), // 1523 AddPartitionsToTxnResponse v4
+    unread(Int16), after(10, unread(Int16)), END, // 1528 AddOffsetsToTxnRequest v0
+    tags(0, 0), unread(Compact), after(10, unread(Compact)), last_tags(0, 0), // 1531 AddOffsetsToTxnRequest v3
+    unread(Int16), after(11, END), // 1535 EndTxnRequest v0
+    tags(0, 0), unread(Compact), after(11, last_tags(0, 0)), // 1537 EndTxnRequest v3
+    row(102), after(11, array(Int32, 135, 6)), after(4, END), // 1540 WriteTxnMarkersRequest/Markers
+    array(Int32, 1540, 19), END, // 1543 WriteTxnMarkersRequest v0
+    row(103), after(11, array(Compact, 165, 3)), after(4, last_tags(0, 0)), // 1545 WriteTxnMarkersRequest/Markers
+    tags(0, 0), array(Compact, 1545, 17), last_tags(0, 0), // 1548 WriteTxnMarkersRequest v1
+    row(104), after(11, array(Compact, 165, 3)), after(5, last_tags(0, 0)), // 1551 WriteTxnMarkersRequest/Markers
+    tags(0, 0), array(Compact, 1551, 18), last_tags(0, 0), // 1554 WriteTxnMarkersRequest v2
+    after(8, array(Int32, 776, 6)), END, // 1557 WriteTxnMarkersResponse/Markers
+    array(Int32, 1557, 12), END, // 1559 WriteTxnMarkersResponse v0
+    after(8, array(Compact, 784, 3)), last_tags(0, 0), // 1561 WriteTxnMarkersResponse/Markers
+    tags(0, 0), array(Compact, 1561, 10), last_tags(0, 0), // 1563 WriteTxnMarkersResponse v1
+    unread(Int16), unread(Int16), after(10, array(Int32, 714, 6)), END, // 1566 TxnOffsetCommitRequest v0
+    unread(Int16), unread(Int16), after(10, array(Int32, 741, 6)), END, // 1570 TxnOffsetCommitRequest v2
+    tags(0, 0), unread(Compact), unread(Compact), after(14, unread(Compact)), unread(NullableCompact), array(Compact, 756, 3), last_tags(0, 0), // 1574 TxnOffsetCommitRequest v3
+    tags(0, 0), unread(Compact), unread(Compact), after(14, unread(Compact)), unread(NullableCompact), array(Compact, 765, 18), last_tags(0, 0), // 1581 TxnOffsetCommitRequest v6
+    after(1, unread(NullableInt16)), unread(NullableInt16), unread(NullableInt16), after(2, END), // 1588 DescribeAclsRequest v0
+    after(1, unread(NullableInt16)), after(1, unread(NullableInt16)), unread(NullableInt16), after(2, END), // 1592 DescribeAclsRequest v1
+    tags(0, 0), after(1, unread(NullableCompact)), after(1, unread(NullableCompact)), unread(NullableCompact), after(2, last_tags(0, 0)), // 1596 DescribeAclsRequest v2
+    row(105), unread(Int16), unread(Int16), after(2, END), // 1601 DescribeAclsResponse/Resources/Acls
+    row(106), after(1, unread(Int16)), array(Int32, 1601, 6), END, // 1605 DescribeAclsResponse/Resources
+    int32(ThrottleTime), int16(ErrorCode), unread(NullableInt16), array(Int32, 1605, 7), END, // 1609 DescribeAclsResponse v0
+    row(107), after(1, unread(Int16)), after(1, array(Int32, 1601, 6)), END, // 1614 DescribeAclsResponse/Resources
+    int32(ThrottleTime), int16(ErrorCode), unread(NullableInt16), array(Int32, 1614, 8), END, // 1618 DescribeAclsResponse v1
+    row(108), unread(Compact), unread(Compact), after(2, last_tags(0, 0)), // 1623 DescribeAclsResponse/Resources/Acls
+    row(109), after(1, unread(Compact)), after(1, array(Compact, 1623, 5)), last_tags(0, 0), // 1627 DescribeAclsResponse/Resources
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 1627, 5), last_tags(0, 0), // 1631 DescribeAclsResponse v2
+    row(110), after(1, unread(Int16)), unread(Int16), unread(Int16), after(2, END), // 1637 CreateAclsRequest/Creations
+    array(Int32, 1637, 9), END, // 1642 CreateAclsRequest v0
+    row(111), after(1, unread(Int16)), after(1, unread(Int16)), unread(Int16), after(2, END), // 1644 CreateAclsRequest/Creations
+    array(Int32, 1644, 10), END, // 1649 CreateAclsRequest v1
+    row(112), after(1, unread(Compact)), after(1, unread(Compact)), unread(Compact), after(2, last_tags(0, 0)), // 1651 CreateAclsRequest/Creations
+    tags(0, 0), array(Compact, 1651, 8), last_tags(0, 0), // 1656 CreateAclsRequest v2
+    row(113), int16(ErrorCode), unread(NullableInt16), END, // 1659 CreateAclsResponse/Results
+    int32(ThrottleTime), array(Int32, 1659, 4), END, // 1663 CreateAclsResponse v0
+    row(114), int16(ErrorCode), unread(NullableCompact), last_tags(0, 0), // 1666 CreateAclsResponse/Results
+    tags(0, 0), int32(ThrottleTime), array(Compact, 1666, 4), last_tags(0, 0), // 1670 CreateAclsResponse v2
+    row(115), after(1, unread(NullableInt16)), unread(NullableInt16), unread(NullableInt16), after(2, END), // 1674 DeleteAclsRequest/Filters
+    array(Int32, 1674, 9), END, // 1679 DeleteAclsRequest v0
+    row(116), after(1, unread(NullableInt16)), after(1, unread(NullableInt16)), unread(NullableInt16), after(2, END), // 1681 DeleteAclsRequest/Filters
+    array(Int32, 1681, 10), END, // 1686 DeleteAclsRequest v1
+    row(117), after(1, unread(NullableCompact)), after(1, unread(NullableCompact)), unread(NullableCompact), after(2, last_tags(0, 0)), // 1688 DeleteAclsRequest/Filters
+    tags(0, 0), array(Compact, 1688, 8), last_tags(0, 0), // 1693 DeleteAclsRequest v2
+    row(118), int16(ErrorCode), unread(NullableInt16), after(1, unread(Int16)), unread(Int16), unread(Int16), after(2, END), // 1696 DeleteAclsResponse/FilterResults/MatchingAcls
+    int16(ErrorCode), unread(NullableInt16), array(Int32, 1696, 13), END, // 1703 DeleteAclsResponse/FilterResults
+    int32(ThrottleTime), array(Int32, 1703, 8), END, // 1707 DeleteAclsResponse v0
+    row(119), int16(ErrorCode), unread(NullableInt16), after(1, unread(Int16)), after(1, unread(Int16)), unread(Int16), after(2, END), // 1710 DeleteAclsResponse/FilterResults/MatchingAcls
+    int16(ErrorCode), unread(NullableInt16), array(Int32, 1710, 14), END, // 1717 DeleteAclsResponse/FilterResults
+    int32(ThrottleTime), array(Int32, 1717, 8), END, // 1721 DeleteAclsResponse v1
+    row(120), int16(ErrorCode), unread(NullableCompact), after(1, unread(Compact)), after(1, unread(Compact)), unread(Compact), after(2, last_tags(0, 0)), // 1724 DeleteAclsResponse/FilterResults/MatchingAcls
+    int16(ErrorCode), unread(NullableCompact), array(Compact, 1724, 11), last_tags(0, 0), // 1731 DeleteAclsResponse/FilterResults
+    tags(0, 0), int32(ThrottleTime), array(Compact, 1731, 5), last_tags(0, 0), // 1735 DeleteAclsResponse v2
+    row(121), after(1, unread(Int16)), array(NullableInt32, 330, 2), END, // 1739 DescribeConfigsRequest/Resources
+    array(Int32, 1739, 7), END, // 1743 DescribeConfigsRequest v0
+    array(Int32, 1739, 7), after(1, END), // 1745 DescribeConfigsRequest v1
+    array(Int32, 1739, 7), after(2, END), // 1747 DescribeConfigsRequest v3
+    row(122), after(1, unread(Compact)), array(NullableCompact, 893, 1), last_tags(0, 0), // 1749 DescribeConfigsRequest/Resources
+    tags(0, 0), array(Compact, 1749, 4), after(2, last_tags(0, 0)), // 1753 DescribeConfigsRequest v4
+    row(123), unread(Int16), skipped(ConfigValue, NullableInt16), after(3, END), // 1756 DescribeConfigsResponse/Results/Configs
+    int16(ErrorCode), unread(NullableInt16), after(1, unread(Int16)), array(Int32, 1756, 7), END, // 1760 DescribeConfigsResponse/Results
+    int32(ThrottleTime), array(Int32, 1760, 11), END, // 1765 DescribeConfigsResponse v0
+    row(124), unread(Int16), skipped(ConfigValue, NullableInt16), after(1, END), // 1768 DescribeConfigsResponse/Results/Configs/Synonyms
+    unread(Int16), skipped(ConfigValue, NullableInt16), after(3, array(Int32, 1768, 5)), END, // 1772 DescribeConfigsResponse/Results/Configs
+    int16(ErrorCode), unread(NullableInt16), after(1, unread(Int16)), array(Int32, 1772, 11), END, // 1776 DescribeConfigsResponse/Results
+    int32(ThrottleTime), array(Int32, 1776, 11), END, // 1781 DescribeConfigsResponse v1
+    unread(Int16), skipped(ConfigValue, NullableInt16), after(3, array(Int32, 1768, 5)), after(1, unread(NullableInt16)), END, // 1784 DescribeConfigsResponse/Results/Configs
+    int16(ErrorCode), unread(NullableInt16), after(1, unread(Int16)), array(Int32, 1784, 14), END, // 1789 DescribeConfigsResponse/Results
+    int32(ThrottleTime), array(Int32, 1789, 11), END, // 1794 DescribeConfigsResponse v3
+    row(125), unread(Compact), skipped(ConfigValue, NullableCompact), after(1, last_tags(0, 0)), // 1797 DescribeConfigsResponse/Results/Configs/Synonyms
+    unread(Compact), skipped(ConfigValue, NullableCompact), after(3, array(Compact, 1797, 4)), after(1, unread(NullableCompact)), last_tags(0, 0), // 1801 DescribeConfigsResponse/Results/Configs
+    int16(ErrorCode), unread(NullableCompact), after(1, unread(Compact)), array(Compact, 1801, 9), last_tags(0, 0), // 1806 DescribeConfigsResponse/Results
+    tags(0, 0), int32(ThrottleTime), array(Compact, 1806, 7), last_tags(0, 0), // 1811 DescribeConfigsResponse v4
+    after(1, unread(Int16)), array(Int32, 1307, 4), END, // 1815 AlterConfigsRequest/Resources
+    array(Int32, 1815, 7), after(1, END), // 1818 AlterConfigsRequest v0
+    after(1, unread(Compact)), array(Compact, 1324, 3), last_tags(0, 0), // 1820 AlterConfigsRequest/Resources
+    tags(0, 0), array(Compact, 1820, 4), after(1, last_tags(0, 0)), // 1823 AlterConfigsRequest v2
+    row(126), int16(ErrorCode), unread(NullableInt16), after(1, unread(Int16)), END, // 1826 AlterConfigsResponse/Responses
+    int32(ThrottleTime), array(Int32, 1826, 7), END, // 1831 AlterConfigsResponse v0
+    row(127), int16(ErrorCode), unread(NullableCompact), after(1, unread(Compact)), last_tags(0, 0), // 1834 AlterConfigsResponse/Responses
+    tags(0, 0), int32(ThrottleTime), array(Compact, 1834, 6), last_tags(0, 0), // 1839 AlterConfigsResponse v2
+    row(128), unread(Int16), array(Int32, 135, 6), END, // 1843 AlterReplicaLogDirsRequest/Dirs
+    array(Int32, 1843, 6), END, // 1847 AlterReplicaLogDirsRequest v0
+    row(129), unread(Compact), array(Compact, 165, 3), last_tags(0, 0), // 1849 AlterReplicaLogDirsRequest/Dirs
+    tags(0, 0), array(Compact, 1849, 3), last_tags(0, 0), // 1853 AlterReplicaLogDirsRequest v2
+    array(NullableInt32, 135, 6), END, // 1856 DescribeLogDirsRequest v0
+    tags(0, 0), array(NullableCompact, 165, 3), last_tags(0, 0), // 1858 DescribeLogDirsRequest v2
+    row(130), unread(Int16), fixed_array(Int32, 21), END, // 1861 DescribeLogDirsResponse/Results/Topics
+    row(131), int16(ErrorCode), unread(Int16), array(Int32, 1861, 6), END, // 1865 DescribeLogDirsResponse/Results
+    int32(ThrottleTime), array(Int32, 1865, 8), END, // 1870 DescribeLogDirsResponse v0
+    row(132), after(21, last_tags(0, 0)), // 1873 DescribeLogDirsResponse/Results/Topics/Partitions
+    row(133), unread(Compact), array(Compact, 1873, 22), last_tags(0, 0), // 1875 DescribeLogDirsResponse/Results/Topics
+    row(134), int16(ErrorCode), unread(Compact), array(Compact, 1875, 3), last_tags(0, 0), // 1879 DescribeLogDirsResponse/Results
+    tags(0, 0), int32(ThrottleTime), array(Compact, 1879, 5), last_tags(0, 0), // 1884 DescribeLogDirsResponse v2
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 1879, 5), last_tags(0, 0), // 1888 DescribeLogDirsResponse v3
+    row(135), int16(ErrorCode), unread(Compact), array(Compact, 1875, 3), after(16, last_tags(0, 0)), // 1893 DescribeLogDirsResponse/Results
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 1893, 21), last_tags(0, 0), // 1898 DescribeLogDirsResponse v4
+    row(136), int16(ErrorCode), unread(Compact), array(Compact, 1875, 3), after(17, last_tags(0, 0)), // 1903 DescribeLogDirsResponse/Results
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 1903, 22), last_tags(0, 0), // 1908 DescribeLogDirsResponse v5
+    skipped(SaslBytes, Int32), END, // 1913 SaslAuthenticateRequest v0
+    tags(0, 0), skipped(SaslBytes, Compact), last_tags(0, 0), // 1915 SaslAuthenticateRequest v2
+    int16(ErrorCode), unread(NullableInt16), skipped(SaslBytes, Int32), END, // 1918 SaslAuthenticateResponse v0
+    int16(ErrorCode), unread(NullableInt16), skipped(SaslBytes, Int32), after(8, END), // 1922 SaslAuthenticateResponse v1
+    tags(0, 0), int16(ErrorCode), unread(NullableCompact), skipped(SaslBytes, Compact), after(8, last_tags(0, 0)), // 1926 SaslAuthenticateResponse v2
+    row(137), fixed_array(Int32, 4), END, // 1931 CreatePartitionsRequest/Topics/Assignments
+    row(138), unread(Int16), after(4, array(NullableInt32, 1931, 4)), END, // 1934 CreatePartitionsRequest/Topics
+    array(Int32, 1934, 10), int32(Wait), after(1, END), // 1938 CreatePartitionsRequest v0
+    row(139), fixed_array(Compact, 4), last_tags(0, 0), // 1941 CreatePartitionsRequest/Topics/Assignments
+    row(140), unread(Compact), after(4, array(NullableCompact, 1941, 2)), last_tags(0, 0), // 1944 CreatePartitionsRequest/Topics
+    tags(0, 0), array(Compact, 1944, 7), int32(Wait), after(1, last_tags(0, 0)), // 1948 CreatePartitionsRequest v2
+    array(Int32, 1225, 4), after(8, END), // 1952 CreateDelegationTokenRequest v0
+    tags(0, 0), array(Compact, 1236, 3), after(8, last_tags(0, 0)), // 1954 CreateDelegationTokenRequest v2
+    tags(0, 0), unread(NullableCompact), unread(NullableCompact), array(Compact, 1236, 3), after(8, last_tags(0, 0)), // 1957 CreateDelegationTokenRequest v3
+    int16(ErrorCode), unread(Int16), unread(Int16), after(24, unread(Int16)), skipped(Credential, Int32), int32(ThrottleTime), END, // 1962 CreateDelegationTokenResponse v0
+    tags(0, 0), int16(ErrorCode), unread(Compact), unread(Compact), after(24, unread(Compact)), skipped(Credential, Compact), int32(ThrottleTime), last_tags(0, 0), // 1969 CreateDelegationTokenResponse v2
+    tags(0, 0), int16(ErrorCode), unread(Compact), unread(Compact), unread(Compact), unread(Compact), after(24, unread(Compact)), skipped(Credential, Compact), int32(ThrottleTime), last_tags(0, 0), // 1977 CreateDelegationTokenResponse v3
+    skipped(Credential, Int32), after(8, END), // 1987 RenewDelegationTokenRequest v0
+    tags(0, 0), skipped(Credential, Compact), after(8, last_tags(0, 0)), // 1989 RenewDelegationTokenRequest v2
+    int16(ErrorCode), after(8, int32(ThrottleTime)), END, // 1992 RenewDelegationTokenResponse v0
+    tags(0, 0), int16(ErrorCode), after(8, int32(ThrottleTime)), last_tags(0, 0), // 1995 RenewDelegationTokenResponse v2
+    array(NullableInt32, 1225, 4), END, // 1999 DescribeDelegationTokenRequest v0
+    tags(0, 0), array(NullableCompact, 1236, 3), last_tags(0, 0), // 2001 DescribeDelegationTokenRequest v2
+    row(141), unread(Int16), unread(Int16), after(24, unread(Int16)), skipped(Credential, Int32), array(Int32, 1225, 4), END, // 2004 DescribeDelegationTokenResponse/Tokens
+    int16(ErrorCode), array(Int32, 2004, 38), int32(ThrottleTime), END, // 2011 DescribeDelegationTokenResponse v0
+    row(142), unread(Compact), unread(Compact), after(24, unread(Compact)), skipped(Credential, Compact), array(Compact, 1236, 3), last_tags(0, 0), // 2015 DescribeDelegationTokenResponse/Tokens
+    tags(0, 0), int16(ErrorCode), array(Compact, 2015, 30), int32(ThrottleTime), last_tags(0, 0), // 2022 DescribeDelegationTokenResponse v2
+    row(143), unread(Compact), unread(Compact), unread(Compact), unread(Compact), after(24, unread(Compact)), skipped(Credential, Compact), array(Compact, 1236, 3), last_tags(0, 0), // 2027 DescribeDelegationTokenResponse/Tokens
+    tags(0, 0), int16(ErrorCode), array(Compact, 2027, 32), int32(ThrottleTime), last_tags(0, 0), // 2036 DescribeDelegationTokenResponse v3
+    array(NullableInt32, 135, 6), int32(Wait), END, // 2041 ElectLeadersRequest v0
+    after(1, array(NullableInt32, 135, 6)), int32(Wait), END, // 2044 ElectLeadersRequest v1
+    tags(0, 0), after(1, array(NullableCompact, 165, 3)), int32(Wait), last_tags(0, 0), // 2047 ElectLeadersRequest v2
+    row(144), after(4, int16(ErrorCode)), unread(NullableInt16), END, // 2051 ElectLeadersResponse/ReplicaElectionResults/PartitionResult
+    unread(Int16), array(Int32, 2051, 8), END, // 2055 ElectLeadersResponse/ReplicaElectionResults
+    int32(ThrottleTime), array(Int32, 2055, 6), END, // 2058 ElectLeadersResponse v0
+    int32(ThrottleTime), int16(ErrorCode), array(Int32, 2055, 6), END, // 2061 ElectLeadersResponse v1
+    row(145), after(4, int16(ErrorCode)), unread(NullableCompact), last_tags(0, 0), // 2065 ElectLeadersResponse/ReplicaElectionResults/PartitionResult
+    unread(Compact), array(Compact, 2065, 8), last_tags(0, 0), // 2069 ElectLeadersResponse/ReplicaElectionResults
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2069, 3), last_tags(0, 0), // 2072 ElectLeadersResponse v2
+    row(146), unread(Int16), after(1, skipped(ConfigValue, NullableInt16)), END, // 2077 IncrementalAlterConfigsRequest/Resources/Configs
+    after(1, unread(Int16)), array(Int32, 2077, 5), END, // 2081 IncrementalAlterConfigsRequest/Resources
+    array(Int32, 2081, 7), after(1, END), // 2084 IncrementalAlterConfigsRequest v0
+    row(147), unread(Compact), after(1, skipped(ConfigValue, NullableCompact)), last_tags(0, 0), // 2086 IncrementalAlterConfigsRequest/Resources/Configs
+    after(1, unread(Compact)), array(Compact, 2086, 4), last_tags(0, 0), // 2090 IncrementalAlterConfigsRequest/Resources
+    tags(0, 0), array(Compact, 2090, 4), after(1, last_tags(0, 0)), // 2093 IncrementalAlterConfigsRequest v1
+    row(148), after(4, fixed_array(NullableCompact, 4)), last_tags(0, 0), // 2096 AlterPartitionReassignmentsRequest/Topics/Partitions
+    row(149), unread(Compact), array(Compact, 2096, 6), last_tags(0, 0), // 2099 AlterPartitionReassignmentsRequest/Topics
+    tags(0, 0), int32(Wait), array(Compact, 2099, 3), last_tags(0, 0), // 2103 AlterPartitionReassignmentsRequest v0
+    tags(0, 0), int32(Wait), after(1, array(Compact, 2099, 3)), last_tags(0, 0), // 2107 AlterPartitionReassignmentsRequest v1
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 2069, 3), last_tags(0, 0), // 2111 AlterPartitionReassignmentsResponse v0
+    tags(0, 0), int32(ThrottleTime), after(1, int16(ErrorCode)), unread(NullableCompact), array(Compact, 2069, 3), last_tags(0, 0), // 2117 AlterPartitionReassignmentsResponse v1
+    tags(0, 0), int32(Wait), array(NullableCompact, 165, 3), last_tags(0, 0), // 2123 ListPartitionReassignmentsRequest v0
+    row(150), after(4, fixed_array(Compact, 4)), fixed_array(Compact, 4), fixed_array(Compact, 4), last_tags(0, 0), // 2127 ListPartitionReassignmentsResponse/Topics/Partitions
+    row(151), unread(Compact), array(Compact, 2127, 8), last_tags(0, 0), // 2132 ListPartitionReassignmentsResponse/Topics
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 2132, 3), last_tags(0, 0), // 2136 ListPartitionReassignmentsResponse v0
+    int16(ErrorCode), int32(ThrottleTime), array(Int32, 776, 6), END, // 2142 OffsetDeleteResponse v0
+    row(152), unread(Int16), after(1, unread(NullableInt16)), END, // 2146 DescribeClientQuotasRequest/Components
+    array(Int32, 2146, 5), after(1, END), // 2150 DescribeClientQuotasRequest v0
+    row(153), unread(Compact), after(1, unread(NullableCompact)), last_tags(0, 0), // 2152 DescribeClientQuotasRequest/Components
+    tags(0, 0), array(Compact, 2152, 4), after(1, last_tags(0, 0)), // 2156 DescribeClientQuotasRequest v1
+    row(154), unread(Int16), after(8, END), // 2159 DescribeClientQuotasResponse/Entries/Values
+    row(155), array(Int32, 1052, 4), array(Int32, 2159, 10), END, // 2162 DescribeClientQuotasResponse/Entries
     int32(ThrottleTime), int16(ErrorCode), unread(NullableInt16), array(NullableInt32, 2162, 8), END, // 2166 DescribeClientQuotasResponse v0
-    row(175), unread(Compact), after(8, last_tags(0, 0)), // 2171 DescribeClientQuotasResponse/Entries/Values
-    row(176), array(Compact, 1058, 3), array(Compact, 2171, 10), last_tags(0, 0), // 2174 DescribeClientQuotasResponse/Entries
+    row(156), unread(Compact), after(8, last_tags(0, 0)), // 2171 DescribeClientQuotasResponse/Entries/Values
+    row(157), array(Compact, 1059, 3), array(Compact, 2171, 10), last_tags(0, 0), // 2174 DescribeClientQuotasResponse/Entries
     tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(NullableCompact, 2174, 3), last_tags(0, 0), // 2178 DescribeClientQuotasResponse v1
-    row(177), unread(Int16), after(9, END), // 2184 AlterClientQuotasRequest/Entries/Ops
-    row(178), array(Int32, 1051, 4), array(Int32, 2184, 11), END, // 2187 AlterClientQuotasRequest/Entries
+    row(158), unread(Int16), after(9, END), // 2184 AlterClientQuotasRequest/Entries/Ops
+    row(159), array(Int32, 1052, 4), array(Int32, 2184, 11), END, // 2187 AlterClientQuotasRequest/Entries
     array(Int32, 2187, 8), after(1, END), // 2191 AlterClientQuotasRequest v0
-    row(179), unread(Compact), after(9, last_tags(0, 0)), // 2193 AlterClientQuotasRequest/Entries/Ops
-    row(180), array(Compact, 1058, 3), array(Compact, 2193, 11), last_tags(0, 0), // 2196 AlterClientQuotasRequest/Entries
+    row(160), unread(Compact), after(9, last_tags(0, 0)), // 2193 AlterClientQuotasRequest/Entries/Ops
+    row(161), array(Compact, 1059, 3), array(Compact, 2193, 11), last_tags(0, 0), // 2196 AlterClientQuotasRequest/Entries
     tags(0, 0), array(Compact, 2196, 3), after(1, last_tags(0, 0)), // 2200 AlterClientQuotasRequest v1
-    row(181), int16(ErrorCode), unread(NullableInt16), array(Int32, 1051, 4), END, // 2203 AlterClientQuotasResponse/Entries
+    row(162), int16(ErrorCode), unread(NullableInt16), array(Int32, 1052, 4), END, // 2203 AlterClientQuotasResponse/Entries
     int32(ThrottleTime), array(Int32, 2203, 8), END, // 2208 AlterClientQuotasResponse v0
-    row(182), int16(ErrorCode), unread(NullableCompact), array(Compact, 1058, 3), last_tags(0, 0), // 2211 AlterClientQuotasResponse/Entries
+    row(163), int16(ErrorCode), unread(NullableCompact), array(Compact, 1059, 3), last_tags(0, 0), // 2211 AlterClientQuotasResponse/Entries
     tags(0, 0), int32(ThrottleTime), array(Compact, 2211, 5), last_tags(0, 0), // 2216 AlterClientQuotasResponse v1
-    tags(0, 0), array(NullableCompact, 338, 2), last_tags(0, 0), // 2220 DescribeUserScramCredentialsRequest v0
-    row(183), after(5, last_tags(0, 0)), // 2223 DescribeUserScramCredentialsResponse/Results/CredentialInfos
+    tags(0, 0), array(NullableCompact, 341, 2), last_tags(0, 0), // 2220 DescribeUserScramCredentialsRequest v0
+    row(164), after(5, last_tags(0, 0)), // 2223 DescribeUserScramCredentialsResponse/Results/CredentialInfos
     unread(Compact), int16(ErrorCode), unread(NullableCompact), array(Compact, 2223, 6), last_tags(0, 0), // 2225 DescribeUserScramCredentialsResponse/Results
     tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 2225, 6), last_tags(0, 0), // 2230 DescribeUserScramCredentialsResponse v0
-    row(184), unread(Compact), after(1, last_tags(0, 0)), // 2236 AlterUserScramCredentialsRequest/Deletions
-    row(185), unread(Compact), after(5, unread(Compact)), unread(Compact), last_tags(0, 0), // 2239 AlterUserScramCredentialsRequest/Upsertions
-    tags(0, 0), array(Compact, 2236, 3), array(Compact, 2239, 9), last_tags(0, 0), // 2244 AlterUserScramCredentialsRequest v0
-    row(186), after(24, last_tags(0, 0)), // 2248 VoteRequest/Topics/Partitions
-    row(187), unread(Compact), array(Compact, 2248, 25), last_tags(0, 0), // 2250 VoteRequest/Topics
-    tags(0, 0), unread(NullableCompact), array(Compact, 2250, 3), last_tags(0, 0), // 2254 VoteRequest v0
-    row(188), after(56, last_tags(0, 0)), // 2258 VoteRequest/Topics/Partitions
-    row(189), unread(Compact), array(Compact, 2258, 57), last_tags(0, 0), // 2260 VoteRequest/Topics
-    tags(0, 0), unread(NullableCompact), after(4, array(Compact, 2260, 3)), last_tags(0, 0), // 2264 VoteRequest v1
-    row(190), after(57, last_tags(0, 0)), // 2268 VoteRequest/Topics/Partitions
-    row(191), unread(Compact), array(Compact, 2268, 58), last_tags(0, 0), // 2270 VoteRequest/Topics
-    tags(0, 0), unread(NullableCompact), after(4, array(Compact, 2270, 3)), last_tags(0, 0), // 2274 VoteRequest v2
-    row(192), after(4, int16(ErrorCode)), after(9, last_tags(0, 0)), // 2278 VoteResponse/Topics/Partitions
-    unread(Compact), array(Compact, 2278, 16), last_tags(0, 0), // 2281 VoteResponse/Topics
-    tags(0, 0), int16(ErrorCode), array(Compact, 2281, 3), last_tags(0, 0), // 2284 VoteResponse v0
-    unread(NullableInt16), array(Int32, 273, 6), END, // 2288 BeginQuorumEpochRequest v0
-    row(193), after(28, last_tags(0, 0)), // 2291 BeginQuorumEpochRequest/Topics/Partitions
-    row(194), unread(Compact), array(Compact, 2291, 29), last_tags(0, 0), // 2293 BeginQuorumEpochRequest/Topics
-    tags(0, 0), unread(NullableCompact), after(4, array(Compact, 2293, 3)), array(Compact, 1620, 5), last_tags(0, 0), // 2297 BeginQuorumEpochRequest v1
-    int16(ErrorCode), array(Int32, 39, 6), END, // 2302 BeginQuorumEpochResponse v0
-    row(195), after(4, int16(ErrorCode)), after(8, last_tags(0, 0)), // 2305 BeginQuorumEpochResponse/Topics/Partitions
-    unread(Compact), array(Compact, 2305, 15), last_tags(0, 0), // 2308 BeginQuorumEpochResponse/Topics
-    tags(0, 0), int16(ErrorCode), array(Compact, 2308, 3), last_tags(0, 0), // 2311 BeginQuorumEpochResponse v1
-    row(196), after(12, fixed_array(Int32, 4)), END, // 2315 EndQuorumEpochRequest/Topics/Partitions
-    row(197), unread(Int16), array(Int32, 2315, 16), END, // 2318 EndQuorumEpochRequest/Topics
-    unread(NullableInt16), array(Int32, 2318, 6), END, // 2322 EndQuorumEpochRequest v0
-    row(198), after(20, last_tags(0, 0)), // 2325 EndQuorumEpochRequest/Topics/Partitions/PreferredCandidates
-    row(199), after(12, array(Compact, 2325, 21)), last_tags(0, 0), // 2327 EndQuorumEpochRequest/Topics/Partitions
-    row(200), unread(Compact), array(Compact, 2327, 14), last_tags(0, 0), // 2330 EndQuorumEpochRequest/Topics
-    tags(0, 0), unread(NullableCompact), array(Compact, 2330, 3), array(Compact, 1620, 5), last_tags(0, 0), // 2334 EndQuorumEpochRequest v1
-    row(201), after(4, last_tags(0, 0)), // 2339 DescribeQuorumRequest/Topics/Partitions
-    row(202), unread(Compact), array(Compact, 2339, 5), last_tags(0, 0), // 2341 DescribeQuorumRequest/Topics
-    tags(0, 0), array(Compact, 2341, 3), last_tags(0, 0), // 2345 DescribeQuorumRequest v0
-    row(203), after(4, int16(ErrorCode)), after(16, array(Compact, 1412, 13)), array(Compact, 1412, 13), last_tags(0, 0), // 2348 DescribeQuorumResponse/Topics/Partitions
-    unread(Compact), array(Compact, 2348, 25), last_tags(0, 0), // 2353 DescribeQuorumResponse/Topics
-    tags(0, 0), int16(ErrorCode), array(Compact, 2353, 3), last_tags(0, 0), // 2356 DescribeQuorumResponse v0
-    row(204), after(4, int16(ErrorCode)), after(16, array(Compact, 2291, 29)), array(Compact, 2291, 29), last_tags(0, 0), // 2360 DescribeQuorumResponse/Topics/Partitions
-    unread(Compact), array(Compact, 2360, 25), last_tags(0, 0), // 2365 DescribeQuorumResponse/Topics
-    tags(0, 0), int16(ErrorCode), array(Compact, 2365, 3), last_tags(0, 0), // 2368 DescribeQuorumResponse v1
-    row(205), after(44, last_tags(0, 0)), // 2372 DescribeQuorumResponse/Topics/Partitions/CurrentVoters
-    row(206), after(4, int16(ErrorCode)), unread(NullableCompact), after(16, array(Compact, 2372, 45)), array(Compact, 2372, 45), last_tags(0, 0), // 2374 DescribeQuorumResponse/Topics/Partitions
-    unread(Compact), array(Compact, 2374, 26), last_tags(0, 0), // 2380 DescribeQuorumResponse/Topics
-    row(207), after(4, array(Compact, 1620, 5)), last_tags(0, 0), // 2383 DescribeQuorumResponse/Nodes
-    tags(0, 0), int16(ErrorCode), unread(NullableCompact), array(Compact, 2380, 3), array(Compact, 2383, 6), last_tags(0, 0), // 2386 DescribeQuorumResponse v2
-    row(208), after(8, fixed_array(Compact, 4)), after(4, last_tags(0, 0)), // 2392 AlterPartitionRequest/Topics/Partitions
-    row(209), unread(Compact), array(Compact, 2392, 14), last_tags(0, 0), // 2395 AlterPartitionRequest/Topics
-    tags(0, 0), after(12, array(Compact, 2395, 3)), last_tags(0, 0), // 2399 AlterPartitionRequest v0
-    row(210), after(8, fixed_array(Compact, 4)), after(5, last_tags(0, 0)), // 2402 AlterPartitionRequest/Topics/Partitions
-    row(211), unread(Compact), array(Compact, 2402, 15), last_tags(0, 0), // 2405 AlterPartitionRequest/Topics
-    tags(0, 0), after(12, array(Compact, 2405, 3)), last_tags(0, 0), // 2409 AlterPartitionRequest v1
-    row(212), after(16, array(Compact, 2402, 15)), last_tags(0, 0), // 2412 AlterPartitionRequest/Topics
-    tags(0, 0), after(12, array(Compact, 2412, 18)), last_tags(0, 0), // 2415 AlterPartitionRequest v2
-    row(213), after(8, array(Compact, 1412, 13)), after(5, last_tags(0, 0)), // 2418 AlterPartitionRequest/Topics/Partitions
-    row(214), after(16, array(Compact, 2418, 15)), last_tags(0, 0), // 2421 AlterPartitionRequest/Topics
-    tags(0, 0), after(12, array(Compact, 2421, 18)), last_tags(0, 0), // 2424 AlterPartitionRequest v3
-    row(215), after(4, int16(ErrorCode)), after(8, fixed_array(Compact, 4)), after(4, last_tags(0, 0)), // 2427 AlterPartitionResponse/Topics/Partitions
-    unread(Compact), array(Compact, 2427, 20), last_tags(0, 0), // 2431 AlterPartitionResponse/Topics
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2431, 3), last_tags(0, 0), // 2434 AlterPartitionResponse v0
-    row(216), after(4, int16(ErrorCode)), after(8, fixed_array(Compact, 4)), after(5, last_tags(0, 0)), // 2439 AlterPartitionResponse/Topics/Partitions
-    unread(Compact), array(Compact, 2439, 21), last_tags(0, 0), // 2443 AlterPartitionResponse/Topics
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2443, 3), last_tags(0, 0), // 2446 AlterPartitionResponse v1
-    after(16, array(Compact, 2439, 21)), last_tags(0, 0), // 2451 AlterPartitionResponse/Topics
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2451, 18), last_tags(0, 0), // 2453 AlterPartitionResponse v2
-    row(217), unread(Compact), after(3, last_tags(0, 0)), // 2458 UpdateFeaturesRequest/FeatureUpdates
-    tags(0, 0), int32(Wait), array(Compact, 2458, 5), last_tags(0, 0), // 2461 UpdateFeaturesRequest v0
-    tags(0, 0), int32(Wait), array(Compact, 2458, 5), after(1, last_tags(0, 0)), // 2465 UpdateFeaturesRequest v1
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 1393, 5), last_tags(0, 0), // 2469 UpdateFeaturesResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), last_tags(0, 0), // 2475 UpdateFeaturesResponse v2
-    tags(0, 0), unread(Compact), unread(NullableCompact), unread(Compact), last_tags(0, 0), // 2480 EnvelopeRequest v0
-    tags(0, 0), unread(NullableCompact), int16(ErrorCode), last_tags(0, 0), // 2485 EnvelopeResponse v0
-    after(20, tags(0, 0)), after(8, last_tags(0, 0)), // 2489 FetchSnapshotRequest/Topics/Partitions
-    unread(Compact), array(Compact, 2489, 30), last_tags(0, 0), // 2491 FetchSnapshotRequest/Topics
-    tags(0, 0), after(8, array(Compact, 2491, 3)), last_tags(0, 0), // 2494 FetchSnapshotRequest v0
-    after(4, int16(ErrorCode)), after(12, tags(0, 0)), after(16, unread(Compact)), last_tags(0, 0), // 2497 FetchSnapshotResponse/Topics/Partitions
-    unread(Compact), array(Compact, 2497, 37), last_tags(0, 0), // 2501 FetchSnapshotResponse/Topics
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2501, 3), last_tags(0, 0), // 2504 FetchSnapshotResponse v0
-    tags(0, 0), after(1, last_tags(0, 0)), // 2509 DescribeClusterRequest v0
-    tags(0, 0), after(2, last_tags(0, 0)), // 2511 DescribeClusterRequest v1
-    tags(0, 0), after(3, last_tags(0, 0)), // 2513 DescribeClusterRequest v2
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), unread(Compact), after(4, array(Compact, 91, 11)), after(4, last_tags(0, 0)), // 2515 DescribeClusterResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), after(1, unread(Compact)), after(4, array(Compact, 91, 11)), after(4, last_tags(0, 0)), // 2522 DescribeClusterResponse v1
-    int32(NodeId), bytes(Host, Compact), int32(Port), unread(NullableCompact), after(1, last_tags(0, 0)), // 2529 DescribeClusterResponse/Brokers
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), after(1, unread(Compact)), after(4, array(Compact, 2529, 12)), after(4, last_tags(0, 0)), // 2534 DescribeClusterResponse v2
-    tags(0, 0), array(Compact, 162, 3), last_tags(0, 0), // 2541 DescribeProducersRequest v0
-    row(218), after(36, last_tags(0, 0)), // 2544 DescribeProducersResponse/Topics/Partitions/ActiveProducers
-    row(219), after(4, int16(ErrorCode)), unread(NullableCompact), array(Compact, 2544, 37), last_tags(0, 0), // 2546 DescribeProducersResponse/Topics/Partitions
-    unread(Compact), array(Compact, 2546, 9), last_tags(0, 0), // 2551 DescribeProducersResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, 2551, 3), last_tags(0, 0), // 2554 DescribeProducersResponse v0
-    row(220), unread(Compact), unread(Compact), after(4, last_tags(0, 0)), // 2558 BrokerRegistrationRequest/Listeners
-    tags(0, 0), after(4, unread(Compact)), after(16, array(Compact, 2558, 7)), array(Compact, 701, 6), unread(NullableCompact), last_tags(0, 0), // 2562 BrokerRegistrationRequest v0
-    tags(0, 0), after(4, unread(Compact)), after(16, array(Compact, 2558, 7)), array(Compact, 701, 6), unread(NullableCompact), after(1, last_tags(0, 0)), // 2568 BrokerRegistrationRequest v1
-    tags(0, 0), after(4, unread(Compact)), after(16, array(Compact, 2558, 7)), array(Compact, 701, 6), unread(NullableCompact), after(1, fixed_array(Compact, 16)), last_tags(0, 0), // 2574 BrokerRegistrationRequest v2
-    tags(0, 0), after(4, unread(Compact)), after(16, array(Compact, 2558, 7)), array(Compact, 701, 6), unread(NullableCompact), after(1, fixed_array(Compact, 16)), after(8, last_tags(0, 0)), // 2581 BrokerRegistrationRequest v3
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(8, last_tags(0, 0)), // 2588 BrokerRegistrationResponse v0
-    tags(0, 0), after(22, last_tags(0, 0)), // 2592 BrokerHeartbeatRequest v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(3, last_tags(0, 0)), // 2594 BrokerHeartbeatResponse v0
-    tags(0, 0), after(4, last_tags(0, 0)), // 2598 UnregisterBrokerRequest v0
-    row(221), int16(ErrorCode), unread(Compact), unread(Compact), after(22, array(Compact, 162, 3)), last_tags(0, 0), // 2600 DescribeTransactionsResponse/TransactionStates
-    tags(0, 0), int32(ThrottleTime), array(Compact, 2600, 28), last_tags(0, 0), // 2606 DescribeTransactionsResponse v0
-    tags(0, 0), array(Compact, 892, 1), fixed_array(Compact, 8), last_tags(0, 0), // 2610 ListTransactionsRequest v0
-    tags(0, 0), array(Compact, 892, 1), fixed_array(Compact, 8), after(8, last_tags(0, 0)), // 2614 ListTransactionsRequest v1
-    tags(0, 0), array(Compact, 892, 1), fixed_array(Compact, 8), after(8, unread(NullableCompact)), last_tags(0, 0), // 2618 ListTransactionsRequest v2
-    row(222), unread(Compact), after(8, unread(Compact)), last_tags(0, 0), // 2623 ListTransactionsResponse/TransactionStates
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 892, 1), array(Compact, 2623, 11), last_tags(0, 0), // 2627 ListTransactionsResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(12, last_tags(0, 0)), // 2633 AllocateProducerIdsResponse v0
-    tags(0, 0), unread(Compact), unread(Compact), after(4, unread(NullableCompact)), unread(NullableCompact), after(4, array(NullableCompact, 892, 1)), unread(NullableCompact), array(NullableCompact, 176, 18), last_tags(0, 0), // 2637 ConsumerGroupHeartbeatRequest v0
-    tags(0, 0), unread(Compact), unread(Compact), after(4, unread(NullableCompact)), unread(NullableCompact), after(4, array(NullableCompact, 892, 1)), unread(NullableCompact), unread(NullableCompact), array(NullableCompact, 176, 18), last_tags(0, 0), // 2646 ConsumerGroupHeartbeatRequest v1
-    array(Compact, 176, 18), last_tags(0, 0), // 2656 ConsumerGroupHeartbeatResponse/Assignment
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), unread(NullableCompact), after(8, nullable_struct(2656)), last_tags(0, 0), // 2658 ConsumerGroupHeartbeatResponse v0
-    row(223), after(16, unread(Compact)), fixed_array(Compact, 4), last_tags(0, 0), // 2665 ConsumerGroupDescribeResponse/Groups/Members/Assignment/TopicPartitions
-    unread(Compact), unread(NullableCompact), unread(NullableCompact), after(4, unread(Compact)), unread(Compact), array(Compact, 892, 1), unread(NullableCompact), array(Compact, 2665, 19), tags(0, 0), array(Compact, 2665, 19), tags(0, 0), last_tags(0, 0), // 2669 ConsumerGroupDescribeResponse/Groups/Members
-    int16(ErrorCode), unread(NullableCompact), unread(Compact), unread(Compact), after(8, unread(Compact)), array(Compact, 2669, 16), after(4, last_tags(0, 0)), // 2681 ConsumerGroupDescribeResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, 2681, 20), last_tags(0, 0), // 2688 ConsumerGroupDescribeResponse v0
-    unread(Compact), unread(NullableCompact), unread(NullableCompact), after(4, unread(Compact)), unread(Compact), array(Compact, 892, 1), unread(NullableCompact), array(Compact, 2665, 19), tags(0, 0), array(Compact, 2665, 19), tags(0, 0), after(1, last_tags(0, 0)), // 2692 ConsumerGroupDescribeResponse/Groups/Members
-    int16(ErrorCode), unread(NullableCompact), unread(Compact), unread(Compact), after(8, unread(Compact)), array(Compact, 2692, 17), after(4, last_tags(0, 0)), // 2704 ConsumerGroupDescribeResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, 2704, 20), last_tags(0, 0), // 2711 ConsumerGroupDescribeResponse v1
-    tags(0, 0), after(21, array(Compact, 2558, 7)), array(Compact, 701, 6), last_tags(0, 0), // 2715 ControllerRegistrationRequest v0
-    tags(0, 0), after(16, last_tags(0, 0)), // 2719 GetTelemetrySubscriptionsRequest v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(20, fixed_array(Compact, 1)), after(9, array(Compact, 892, 1)), last_tags(0, 0), // 2721 GetTelemetrySubscriptionsResponse v0
-    tags(0, 0), after(22, unread(Compact)), last_tags(0, 0), // 2727 PushTelemetryRequest v0
-    row(224), after(16, array(Compact, 2339, 5)), last_tags(0, 0), // 2730 AssignReplicasToDirsRequest/Directories/Topics
-    row(225), after(16, array(Compact, 2730, 18)), last_tags(0, 0), // 2733 AssignReplicasToDirsRequest/Directories
-    tags(0, 0), after(12, array(Compact, 2733, 18)), last_tags(0, 0), // 2736 AssignReplicasToDirsRequest v0
-    after(16, array(Compact, 580, 18)), last_tags(0, 0), // 2739 AssignReplicasToDirsResponse/Directories
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2739, 18), last_tags(0, 0), // 2741 AssignReplicasToDirsResponse v0
-    tags(0, 0), fixed_array(Compact, 1), last_tags(0, 0), // 2746 ListConfigResourcesRequest v1
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 338, 2), last_tags(0, 0), // 2749 ListConfigResourcesResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2236, 3), last_tags(0, 0), // 2754 ListConfigResourcesResponse v1
-    unread(Compact), after(4, last_tags(0, 0)), // 2759 DescribeTopicPartitionsRequest/Cursor
-    tags(0, 0), array(Compact, 338, 2), after(4, nullable_struct(2759)), last_tags(0, 0), // 2761 DescribeTopicPartitionsRequest v0
-    row(226), int16(ErrorCode), after(12, fixed_array(Compact, 4)), fixed_array(Compact, 4), fixed_array(NullableCompact, 4), fixed_array(NullableCompact, 4), fixed_array(Compact, 4), last_tags(0, 0), // 2765 DescribeTopicPartitionsResponse/Topics/Partitions
-    int16(ErrorCode), unread(NullableCompact), after(17, array(Compact, 2765, 20)), after(4, last_tags(0, 0)), // 2773 DescribeTopicPartitionsResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, 2773, 26), nullable_struct(2759), last_tags(0, 0), // 2777 DescribeTopicPartitionsResponse v0
-    tags(0, 0), unread(Compact), unread(Compact), after(4, unread(NullableCompact)), array(NullableCompact, 892, 1), last_tags(0, 0), // 2782 ShareGroupHeartbeatRequest v0
-    unread(Compact), unread(NullableCompact), after(4, unread(Compact)), unread(Compact), array(Compact, 892, 1), array(Compact, 2665, 19), tags(0, 0), last_tags(0, 0), // 2788 ShareGroupDescribeResponse/Groups/Members
-    int16(ErrorCode), unread(NullableCompact), unread(Compact), unread(Compact), after(8, unread(Compact)), array(Compact, 2788, 12), after(4, last_tags(0, 0)), // 2796 ShareGroupDescribeResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, 2796, 20), last_tags(0, 0), // 2803 ShareGroupDescribeResponse v0
-    row(227), after(16, fixed_array(Compact, 1)), last_tags(0, 0), // 2807 ShareFetchRequest/Topics/Partitions/AcknowledgementBatches
-    row(228), after(8, array(Compact, 2807, 18)), last_tags(0, 0), // 2810 ShareFetchRequest/Topics/Partitions
-    row(229), after(16, array(Compact, 2810, 10)), last_tags(0, 0), // 2813 ShareFetchRequest/Topics
-    tags(0, 0), unread(NullableCompact), unread(NullableCompact), after(4, int32(Wait)), after(8, array(Compact, 2813, 18)), array(Compact, 176, 18), last_tags(0, 0), // 2816 ShareFetchRequest v0
-    row(230), after(4, array(Compact, 2807, 18)), last_tags(0, 0), // 2823 ShareFetchRequest/Topics/Partitions
-    row(231), after(16, array(Compact, 2823, 6)), last_tags(0, 0), // 2826 ShareFetchRequest/Topics
-    tags(0, 0), unread(NullableCompact), unread(NullableCompact), after(4, int32(Wait)), after(16, array(Compact, 2826, 18)), array(Compact, 176, 18), last_tags(0, 0), // 2829 ShareFetchRequest v1
-    tags(0, 0), unread(NullableCompact), unread(NullableCompact), after(4, int32(Wait)), after(18, array(Compact, 2826, 18)), array(Compact, 176, 18), last_tags(0, 0), // 2836 ShareFetchRequest v2
-    row(232), after(18, last_tags(0, 0)), // 2843 ShareFetchResponse/Responses/Partitions/AcquiredRecords
-    after(4, int16(ErrorCode)), unread(NullableCompact), int16(ErrorCode), unread(NullableCompact), after(8, tags(0, 0)), unread(NullableCompact), array(Compact, 2843, 19), last_tags(0, 0), // 2845 ShareFetchResponse/Responses/Partitions
-    after(16, array(Compact, 2845, 22)), last_tags(0, 0), // 2853 ShareFetchResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 2853, 18), array(Compact, 91, 11), last_tags(0, 0), // 2855 ShareFetchResponse v0
-    after(4, int16(ErrorCode)), unread(NullableCompact), int16(ErrorCode), unread(NullableCompact), after(8, tags(0, 0)), unread(Compact), array(Compact, 2843, 19), last_tags(0, 0), // 2862 ShareFetchResponse/Responses/Partitions
-    after(16, array(Compact, 2862, 22)), last_tags(0, 0), // 2870 ShareFetchResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), after(4, array(Compact, 2870, 18)), array(Compact, 91, 11), last_tags(0, 0), // 2872 ShareFetchResponse v1
-    tags(0, 0), unread(NullableCompact), unread(NullableCompact), after(4, array(Compact, 2826, 18)), last_tags(0, 0), // 2879 ShareAcknowledgeRequest v0
-    tags(0, 0), unread(NullableCompact), unread(NullableCompact), after(5, array(Compact, 2826, 18)), last_tags(0, 0), // 2884 ShareAcknowledgeRequest v2
-    after(4, int16(ErrorCode)), unread(NullableCompact), after(8, tags(0, 0)), last_tags(0, 0), // 2889 ShareAcknowledgeResponse/Responses/Partitions
-    after(16, array(Compact, 2889, 17)), last_tags(0, 0), // 2893 ShareAcknowledgeResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 2893, 18), array(Compact, 91, 11), last_tags(0, 0), // 2895 ShareAcknowledgeResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), after(4, array(Compact, 2893, 18)), array(Compact, 91, 11), last_tags(0, 0), // 2902 ShareAcknowledgeResponse v2
-    tags(0, 0), unread(NullableCompact), int32(Wait), after(20, array(Compact, 1620, 5)), last_tags(0, 0), // 2909 AddRaftVoterRequest v0
-    tags(0, 0), unread(NullableCompact), int32(Wait), after(20, array(Compact, 1620, 5)), after(1, last_tags(0, 0)), // 2914 AddRaftVoterRequest v1
-    tags(0, 0), unread(NullableCompact), after(20, last_tags(0, 0)), // 2919 RemoveRaftVoterRequest v0
-    tags(0, 0), unread(NullableCompact), after(24, array(Compact, 1620, 5)), after(4, tags(0, 0)), last_tags(0, 0), // 2922 UpdateRaftVoterRequest v0
-    row(233), after(16, array(Compact, 244, 17)), last_tags(0, 0), // 2927 InitializeShareGroupStateRequest/Topics
-    tags(0, 0), unread(Compact), array(Compact, 2927, 18), last_tags(0, 0), // 2930 InitializeShareGroupStateRequest v0
-    after(16, array(Compact, 2071, 8)), last_tags(0, 0), // 2934 InitializeShareGroupStateResponse/Results
-    tags(0, 0), array(Compact, 2934, 18), last_tags(0, 0), // 2936 InitializeShareGroupStateResponse v0
-    row(234), after(8, last_tags(0, 0)), // 2939 ReadShareGroupStateRequest/Topics/Partitions
-    row(235), after(16, array(Compact, 2939, 9)), last_tags(0, 0), // 2941 ReadShareGroupStateRequest/Topics
-    tags(0, 0), unread(Compact), array(Compact, 2941, 18), last_tags(0, 0), // 2944 ReadShareGroupStateRequest v0
-    row(236), after(19, last_tags(0, 0)), // 2948 ReadShareGroupStateResponse/Results/Partitions/StateBatches
-    row(237), after(4, int16(ErrorCode)), unread(NullableCompact), after(12, array(Compact, 2948, 20)), last_tags(0, 0), // 2950 ReadShareGroupStateResponse/Results/Partitions
-    after(16, array(Compact, 2950, 21)), last_tags(0, 0), // 2955 ReadShareGroupStateResponse/Results
-    tags(0, 0), array(Compact, 2955, 18), last_tags(0, 0), // 2957 ReadShareGroupStateResponse v0
-    row(238), after(20, array(Compact, 2948, 20)), last_tags(0, 0), // 2960 WriteShareGroupStateRequest/Topics/Partitions
-    row(239), after(16, array(Compact, 2960, 22)), last_tags(0, 0), // 2963 WriteShareGroupStateRequest/Topics
-    tags(0, 0), unread(Compact), array(Compact, 2963, 18), last_tags(0, 0), // 2966 WriteShareGroupStateRequest v0
-    row(240), after(24, array(Compact, 2948, 20)), last_tags(0, 0), // 2970 WriteShareGroupStateRequest/Topics/Partitions
-    row(241), after(16, array(Compact, 2970, 26)), last_tags(0, 0), // 2973 WriteShareGroupStateRequest/Topics
-    tags(0, 0), unread(Compact), array(Compact, 2973, 18), last_tags(0, 0), // 2976 WriteShareGroupStateRequest v1
-    tags(0, 0), unread(Compact), array(Compact, 2730, 18), last_tags(0, 0), // 2980 DeleteShareGroupStateRequest v0
-    row(242), after(4, int16(ErrorCode)), unread(NullableCompact), after(16, last_tags(0, 0)), // 2984 ReadShareGroupStateSummaryResponse/Results/Partitions
-    after(16, array(Compact, 2984, 24)), last_tags(0, 0), // 2988 ReadShareGroupStateSummaryResponse/Results
-    tags(0, 0), array(Compact, 2988, 18), last_tags(0, 0), // 2990 ReadShareGroupStateSummaryResponse v0
-    row(243), after(4, int16(ErrorCode)), unread(NullableCompact), after(20, last_tags(0, 0)), // 2993 ReadShareGroupStateSummaryResponse/Results/Partitions
-    after(16, array(Compact, 2993, 28)), last_tags(0, 0), // 2997 ReadShareGroupStateSummaryResponse/Results
-    tags(0, 0), array(Compact, 2997, 18), last_tags(0, 0), // 2999 ReadShareGroupStateSummaryResponse v1
-    row(244), unread(Compact), after(6, array(Compact, 952, 3)), last_tags(0, 0), // 3002 StreamsGroupHeartbeatRequest/Topology/Subtopologies/StateChangelogTopics
-    row(245), fixed_array(Compact, 2), fixed_array(Compact, 2), fixed_array(Compact, 2), last_tags(0, 0), // 3006 StreamsGroupHeartbeatRequest/Topology/Subtopologies/CopartitionGroups
-    row(246), unread(Compact), array(Compact, 892, 1), array(Compact, 892, 1), array(Compact, 3002, 9), array(Compact, 892, 1), array(Compact, 3002, 9), array(Compact, 3006, 4), last_tags(0, 0), // 3011 StreamsGroupHeartbeatRequest/Topology/Subtopologies
-    after(4, array(Compact, 3011, 8)), last_tags(0, 0), // 3020 StreamsGroupHeartbeatRequest/Topology
-    unread(Compact), after(2, last_tags(0, 0)), // 3022 StreamsGroupHeartbeatRequest/UserEndpoint
-    row(247), unread(Compact), after(12, last_tags(0, 0)), // 3024 StreamsGroupHeartbeatRequest/TaskOffsets
-    tags(0, 0), unread(Compact), unread(Compact), after(8, unread(NullableCompact)), unread(NullableCompact), after(4, nullable_struct(3020)), array(NullableCompact, 162, 3), array(NullableCompact, 162, 3), array(NullableCompact, 162, 3), unread(NullableCompact), nullable_struct(3022), array(NullableCompact, 952, 3), array(NullableCompact, 3024, 14), array(NullableCompact, 3024, 14), after(1, last_tags(0, 0)), // 3027 StreamsGroupHeartbeatRequest v0
-    row(248), after(1, unread(Compact)), last_tags(0, 0), // 3042 StreamsGroupHeartbeatResponse/Status
-    unread(Compact), after(2, tags(0, 0)), array(Compact, 162, 3), array(Compact, 162, 3), last_tags(0, 0), // 3045 StreamsGroupHeartbeatResponse/PartitionsByUserEndpoint
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), unread(Compact), after(16, array(NullableCompact, 3042, 3)), array(NullableCompact, 162, 3), array(NullableCompact, 162, 3), array(NullableCompact, 162, 3), after(4, array(NullableCompact, 3045, 7)), last_tags(0, 0), // 3050 StreamsGroupHeartbeatResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), unread(Compact), after(20, array(NullableCompact, 3042, 3)), array(NullableCompact, 162, 3), array(NullableCompact, 162, 3), array(NullableCompact, 162, 3), after(5, array(NullableCompact, 3045, 7)), last_tags(0, 0), // 3061 StreamsGroupHeartbeatResponse v1
-    tags(0, 0), array(Compact, 892, 1), after(2, last_tags(0, 0)), // 3072 StreamsGroupDescribeRequest v1
-    row(249), unread(Compact), array(Compact, 892, 1), array(Compact, 892, 1), array(Compact, 3002, 9), array(Compact, 3002, 9), last_tags(0, 0), // 3075 StreamsGroupDescribeResponse/Groups/Topology/Subtopologies
-    after(4, array(NullableCompact, 3075, 6)), last_tags(0, 0), // 3082 StreamsGroupDescribeResponse/Groups/Topology
-    unread(Compact), after(4, unread(NullableCompact)), unread(NullableCompact), unread(Compact), unread(Compact), after(4, unread(Compact)), nullable_struct(3022), array(Compact, 952, 3), array(Compact, 3024, 14), array(Compact, 3024, 14), array(Compact, 162, 3), array(Compact, 162, 3), array(Compact, 162, 3), tags(0, 0), array(Compact, 162, 3), array(Compact, 162, 3), array(Compact, 162, 3), tags(0, 0), after(1, last_tags(0, 0)), // 3084 StreamsGroupDescribeResponse/Groups/Members
+    row(165), unread(Compact), after(1, last_tags(0, 0)), // 2236 AlterUserScramCredentialsRequest/Deletions
+    unread(Compact), after(5, skipped(Credential, Compact)), skipped(Credential, Compact), last_tags(0, 0), // 2239 AlterUserScramCredentialsRequest/Upsertions
+    tags(0, 0), array(Compact, 2236, 3), array(Compact, 2239, 9), last_tags(0, 0), // 2243 AlterUserScramCredentialsRequest v0
+    row(166), after(24, last_tags(0, 0)), // 2247 VoteRequest/Topics/Partitions
+    row(167), unread(Compact), array(Compact, 2247, 25), last_tags(0, 0), // 2249 VoteRequest/Topics
+    tags(0, 0), unread(NullableCompact), array(Compact, 2249, 3), last_tags(0, 0), // 2253 VoteRequest v0
+    row(168), after(56, last_tags(0, 0)), // 2257 VoteRequest/Topics/Partitions
+    row(169), unread(Compact), array(Compact, 2257, 57), last_tags(0, 0), // 2259 VoteRequest/Topics
+    tags(0, 0), unread(NullableCompact), after(4, array(Compact, 2259, 3)), last_tags(0, 0), // 2263 VoteRequest v1
+    row(170), after(57, last_tags(0, 0)), // 2267 VoteRequest/Topics/Partitions
+    row(171), unread(Compact), array(Compact, 2267, 58), last_tags(0, 0), // 2269 VoteRequest/Topics
+    tags(0, 0), unread(NullableCompact), after(4, array(Compact, 2269, 3)), last_tags(0, 0), // 2273 VoteRequest v2
+    row(172), after(4, int16(ErrorCode)), after(9, last_tags(0, 0)), // 2277 VoteResponse/Topics/Partitions
+    unread(Compact), array(Compact, 2277, 16), last_tags(0, 0), // 2280 VoteResponse/Topics
+    tags(0, 0), int16(ErrorCode), array(Compact, 2280, 3), last_tags(0, 0), // 2283 VoteResponse v0
+    unread(NullableInt16), array(Int32, 276, 6), END, // 2287 BeginQuorumEpochRequest v0
+    row(173), after(28, last_tags(0, 0)), // 2290 BeginQuorumEpochRequest/Topics/Partitions
+    row(174), unread(Compact), array(Compact, 2290, 29), last_tags(0, 0), // 2292 BeginQuorumEpochRequest/Topics
+    tags(0, 0), unread(NullableCompact), after(4, array(Compact, 2292, 3)), array(Compact, 1623, 5), last_tags(0, 0), // 2296 BeginQuorumEpochRequest v1
+    int16(ErrorCode), array(Int32, 39, 6), END, // 2301 BeginQuorumEpochResponse v0
+    row(175), after(4, int16(ErrorCode)), after(8, last_tags(0, 0)), // 2304 BeginQuorumEpochResponse/Topics/Partitions
+    unread(Compact), array(Compact, 2304, 15), last_tags(0, 0), // 2307 BeginQuorumEpochResponse/Topics
+    tags(0, 0), int16(ErrorCode), array(Compact, 2307, 3), last_tags(0, 0), // 2310 BeginQuorumEpochResponse v1
+    row(176), after(12, fixed_array(Int32, 4)), END, // 2314 EndQuorumEpochRequest/Topics/Partitions
+    row(177), unread(Int16), array(Int32, 2314, 16), END, // 2317 EndQuorumEpochRequest/Topics
+    unread(NullableInt16), array(Int32, 2317, 6), END, // 2321 EndQuorumEpochRequest v0
+    row(178), after(20, last_tags(0, 0)), // 2324 EndQuorumEpochRequest/Topics/Partitions/PreferredCandidates
+    row(179), after(12, array(Compact, 2324, 21)), last_tags(0, 0), // 2326 EndQuorumEpochRequest/Topics/Partitions
+    row(180), unread(Compact), array(Compact, 2326, 14), last_tags(0, 0), // 2329 EndQuorumEpochRequest/Topics
+    tags(0, 0), unread(NullableCompact), array(Compact, 2329, 3), array(Compact, 1623, 5), last_tags(0, 0), // 2333 EndQuorumEpochRequest v1
+    row(181), after(4, last_tags(0, 0)), // 2338 DescribeQuorumRequest/Topics/Partitions
+    row(182), unread(Compact), array(Compact, 2338, 5), last_tags(0, 0), // 2340 DescribeQuorumRequest/Topics
+    tags(0, 0), array(Compact, 2340, 3), last_tags(0, 0), // 2344 DescribeQuorumRequest v0
+    row(183), after(4, int16(ErrorCode)), after(16, array(Compact, 1415, 13)), array(Compact, 1415, 13), last_tags(0, 0), // 2347 DescribeQuorumResponse/Topics/Partitions
+    unread(Compact), array(Compact, 2347, 25), last_tags(0, 0), // 2352 DescribeQuorumResponse/Topics
+    tags(0, 0), int16(ErrorCode), array(Compact, 2352, 3), last_tags(0, 0), // 2355 DescribeQuorumResponse v0
+    row(184), after(4, int16(ErrorCode)), after(16, array(Compact, 2290, 29)), array(Compact, 2290, 29), last_tags(0, 0), // 2359 DescribeQuorumResponse/Topics/Partitions
+    unread(Compact), array(Compact, 2359, 25), last_tags(0, 0), // 2364 DescribeQuorumResponse/Topics
+    tags(0, 0), int16(ErrorCode), array(Compact, 2364, 3), last_tags(0, 0), // 2367 DescribeQuorumResponse v1
+    row(185), after(44, last_tags(0, 0)), // 2371 DescribeQuorumResponse/Topics/Partitions/CurrentVoters
+    row(186), after(4, int16(ErrorCode)), unread(NullableCompact), after(16, array(Compact, 2371, 45)), array(Compact, 2371, 45), last_tags(0, 0), // 2373 DescribeQuorumResponse/Topics/Partitions
+    unread(Compact), array(Compact, 2373, 26), last_tags(0, 0), // 2379 DescribeQuorumResponse/Topics
+    row(187), after(4, array(Compact, 1623, 5)), last_tags(0, 0), // 2382 DescribeQuorumResponse/Nodes
+    tags(0, 0), int16(ErrorCode), unread(NullableCompact), array(Compact, 2379, 3), array(Compact, 2382, 6), last_tags(0, 0), // 2385 DescribeQuorumResponse v2
+    row(188), after(8, fixed_array(Compact, 4)), after(4, last_tags(0, 0)), // 2391 AlterPartitionRequest/Topics/Partitions
+    row(189), unread(Compact), array(Compact, 2391, 14), last_tags(0, 0), // 2394 AlterPartitionRequest/Topics
+    tags(0, 0), after(12, array(Compact, 2394, 3)), last_tags(0, 0), // 2398 AlterPartitionRequest v0
+    row(190), after(8, fixed_array(Compact, 4)), after(5, last_tags(0, 0)), // 2401 AlterPartitionRequest/Topics/Partitions
+    row(191), unread(Compact), array(Compact, 2401, 15), last_tags(0, 0), // 2404 AlterPartitionRequest/Topics
+    tags(0, 0), after(12, array(Compact, 2404, 3)), last_tags(0, 0), // 2408 AlterPartitionRequest v1
+    row(192), after(16, array(Compact, 2401, 15)), last_tags(0, 0), // 2411 AlterPartitionRequest/Topics
+    tags(0, 0), after(12, array(Compact, 2411, 18)), last_tags(0, 0), // 2414 AlterPartitionRequest v2
+    row(193), after(8, array(Compact, 1415, 13)), after(5, last_tags(0, 0)), // 2417 AlterPartitionRequest/Topics/Partitions
+    row(194), after(16, array(Compact, 2417, 15)), last_tags(0, 0), // 2420 AlterPartitionRequest/Topics
+    tags(0, 0), after(12, array(Compact, 2420, 18)), last_tags(0, 0), // 2423 AlterPartitionRequest v3
+    row(195), after(4, int16(ErrorCode)), after(8, fixed_array(Compact, 4)), after(4, last_tags(0, 0)), // 2426 AlterPartitionResponse/Topics/Partitions
+    unread(Compact), array(Compact, 2426, 20), last_tags(0, 0), // 2430 AlterPartitionResponse/Topics
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2430, 3), last_tags(0, 0), // 2433 AlterPartitionResponse v0
+    row(196), after(4, int16(ErrorCode)), after(8, fixed_array(Compact, 4)), after(5, last_tags(0, 0)), // 2438 AlterPartitionResponse/Topics/Partitions
+    unread(Compact), array(Compact, 2438, 21), last_tags(0, 0), // 2442 AlterPartitionResponse/Topics
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2442, 3), last_tags(0, 0), // 2445 AlterPartitionResponse v1
+    after(16, array(Compact, 2438, 21)), last_tags(0, 0), // 2450 AlterPartitionResponse/Topics
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2450, 18), last_tags(0, 0), // 2452 AlterPartitionResponse v2
+    row(197), unread(Compact), after(3, last_tags(0, 0)), // 2457 UpdateFeaturesRequest/FeatureUpdates
+    tags(0, 0), int32(Wait), array(Compact, 2457, 5), last_tags(0, 0), // 2460 UpdateFeaturesRequest v0
+    tags(0, 0), int32(Wait), array(Compact, 2457, 5), after(1, last_tags(0, 0)), // 2464 UpdateFeaturesRequest v1
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 1396, 5), last_tags(0, 0), // 2468 UpdateFeaturesResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), last_tags(0, 0), // 2474 UpdateFeaturesResponse v2
+    tags(0, 0), skipped(Envelope, Compact), skipped(Envelope, NullableCompact), unread(Compact), last_tags(0, 0), // 2479 EnvelopeRequest v0
+    tags(0, 0), skipped(Envelope, NullableCompact), int16(ErrorCode), last_tags(0, 0), // 2484 EnvelopeResponse v0
+    after(20, tags(0, 0)), after(8, last_tags(0, 0)), // 2488 FetchSnapshotRequest/Topics/Partitions
+    unread(Compact), array(Compact, 2488, 30), last_tags(0, 0), // 2490 FetchSnapshotRequest/Topics
+    tags(0, 0), after(8, array(Compact, 2490, 3)), last_tags(0, 0), // 2493 FetchSnapshotRequest v0
+    after(4, int16(ErrorCode)), after(12, tags(0, 0)), after(16, skipped(Records, Compact)), last_tags(0, 0), // 2496 FetchSnapshotResponse/Topics/Partitions
+    unread(Compact), array(Compact, 2496, 37), last_tags(0, 0), // 2500 FetchSnapshotResponse/Topics
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2500, 3), last_tags(0, 0), // 2503 FetchSnapshotResponse v0
+    tags(0, 0), after(1, last_tags(0, 0)), // 2508 DescribeClusterRequest v0
+    tags(0, 0), after(2, last_tags(0, 0)), // 2510 DescribeClusterRequest v1
+    tags(0, 0), after(3, last_tags(0, 0)), // 2512 DescribeClusterRequest v2
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), unread(Compact), after(4, array(Compact, 94, 11)), after(4, last_tags(0, 0)), // 2514 DescribeClusterResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), after(1, unread(Compact)), after(4, array(Compact, 94, 11)), after(4, last_tags(0, 0)), // 2521 DescribeClusterResponse v1
+    int32(NodeId), bytes(Host, Compact), int32(Port), unread(NullableCompact), after(1, last_tags(0, 0)), // 2528 DescribeClusterResponse/Brokers
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), after(1, unread(Compact)), after(4, array(Compact, 2528, 12)), after(4, last_tags(0, 0)), // 2533 DescribeClusterResponse v2
+    tags(0, 0), array(Compact, 165, 3), last_tags(0, 0), // 2540 DescribeProducersRequest v0
+    row(198), after(36, last_tags(0, 0)), // 2543 DescribeProducersResponse/Topics/Partitions/ActiveProducers
+    row(199), after(4, int16(ErrorCode)), unread(NullableCompact), array(Compact, 2543, 37), last_tags(0, 0), // 2545 DescribeProducersResponse/Topics/Partitions
+    unread(Compact), array(Compact, 2545, 9), last_tags(0, 0), // 2550 DescribeProducersResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, 2550, 3), last_tags(0, 0), // 2553 DescribeProducersResponse v0
+    row(200), unread(Compact), unread(Compact), after(4, last_tags(0, 0)), // 2557 BrokerRegistrationRequest/Listeners
+    tags(0, 0), after(4, unread(Compact)), after(16, array(Compact, 2557, 7)), array(Compact, 704, 6), unread(NullableCompact), last_tags(0, 0), // 2561 BrokerRegistrationRequest v0
+    tags(0, 0), after(4, unread(Compact)), after(16, array(Compact, 2557, 7)), array(Compact, 704, 6), unread(NullableCompact), after(1, last_tags(0, 0)), // 2567 BrokerRegistrationRequest v1
+    tags(0, 0), after(4, unread(Compact)), after(16, array(Compact, 2557, 7)), array(Compact, 704, 6), unread(NullableCompact), after(1, fixed_array(Compact, 16)), last_tags(0, 0), // 2573 BrokerRegistrationRequest v2
+    tags(0, 0), after(4, unread(Compact)), after(16, array(Compact, 2557, 7)), array(Compact, 704, 6), unread(NullableCompact), after(1, fixed_array(Compact, 16)), after(8, last_tags(0, 0)), // 2580 BrokerRegistrationRequest v3
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(8, last_tags(0, 0)), // 2587 BrokerRegistrationResponse v0
+    tags(0, 0), after(22, last_tags(0, 0)), // 2591 BrokerHeartbeatRequest v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(3, last_tags(0, 0)), // 2593 BrokerHeartbeatResponse v0
+    tags(0, 0), after(4, last_tags(0, 0)), // 2597 UnregisterBrokerRequest v0
+    row(201), int16(ErrorCode), unread(Compact), unread(Compact), after(22, array(Compact, 165, 3)), last_tags(0, 0), // 2599 DescribeTransactionsResponse/TransactionStates
+    tags(0, 0), int32(ThrottleTime), array(Compact, 2599, 28), last_tags(0, 0), // 2605 DescribeTransactionsResponse v0
+    tags(0, 0), array(Compact, 893, 1), fixed_array(Compact, 8), last_tags(0, 0), // 2609 ListTransactionsRequest v0
+    tags(0, 0), array(Compact, 893, 1), fixed_array(Compact, 8), after(8, last_tags(0, 0)), // 2613 ListTransactionsRequest v1
+    tags(0, 0), array(Compact, 893, 1), fixed_array(Compact, 8), after(8, unread(NullableCompact)), last_tags(0, 0), // 2617 ListTransactionsRequest v2
+    row(202), unread(Compact), after(8, unread(Compact)), last_tags(0, 0), // 2622 ListTransactionsResponse/TransactionStates
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 893, 1), array(Compact, 2622, 11), last_tags(0, 0), // 2626 ListTransactionsResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(12, last_tags(0, 0)), // 2632 AllocateProducerIdsResponse v0
+    tags(0, 0), unread(Compact), unread(Compact), after(4, unread(NullableCompact)), unread(NullableCompact), after(4, array(NullableCompact, 893, 1)), unread(NullableCompact), array(NullableCompact, 179, 18), last_tags(0, 0), // 2636 ConsumerGroupHeartbeatRequest v0
+    tags(0, 0), unread(Compact), unread(Compact), after(4, unread(NullableCompact)), unread(NullableCompact), after(4, array(NullableCompact, 893, 1)), unread(NullableCompact), unread(NullableCompact), array(NullableCompact, 179, 18), last_tags(0, 0), // 2645 ConsumerGroupHeartbeatRequest v1
+    array(Compact, 179, 18), last_tags(0, 0), // 2655 ConsumerGroupHeartbeatResponse/Assignment
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), unread(NullableCompact), after(8, nullable_struct(2655)), last_tags(0, 0), // 2657 ConsumerGroupHeartbeatResponse v0
+    row(203), after(16, unread(Compact)), fixed_array(Compact, 4), last_tags(0, 0), // 2664 ConsumerGroupDescribeResponse/Groups/Members/Assignment/TopicPartitions
+    unread(Compact), unread(NullableCompact), unread(NullableCompact), after(4, unread(Compact)), unread(Compact), array(Compact, 893, 1), unread(NullableCompact), array(Compact, 2664, 19), tags(0, 0), array(Compact, 2664, 19), tags(0, 0), last_tags(0, 0), // 2668 ConsumerGroupDescribeResponse/Groups/Members
+    int16(ErrorCode), unread(NullableCompact), unread(Compact), unread(Compact), after(8, unread(Compact)), array(Compact, 2668, 16), after(4, last_tags(0, 0)), // 2680 ConsumerGroupDescribeResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, 2680, 20), last_tags(0, 0), // 2687 ConsumerGroupDescribeResponse v0
+    unread(Compact), unread(NullableCompact), unread(NullableCompact), after(4, unread(Compact)), unread(Compact), array(Compact, 893, 1), unread(NullableCompact), array(Compact, 2664, 19), tags(0, 0), array(Compact, 2664, 19), tags(0, 0), after(1, last_tags(0, 0)), // 2691 ConsumerGroupDescribeResponse/Groups/Members
+    int16(ErrorCode), unread(NullableCompact), unread(Compact), unread(Compact), after(8, unread(Compact)), array(Compact, 2691, 17), after(4, last_tags(0, 0)), // 2703 ConsumerGroupDescribeResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, 2703, 20), last_tags(0, 0), // 2710 ConsumerGroupDescribeResponse v1
+    tags(0, 0), after(21, array(Compact, 2557, 7)), array(Compact, 704, 6), last_tags(0, 0), // 2714 ControllerRegistrationRequest v0
+    tags(0, 0), after(16, last_tags(0, 0)), // 2718 GetTelemetrySubscriptionsRequest v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(20, fixed_array(Compact, 1)), after(9, array(Compact, 893, 1)), last_tags(0, 0), // 2720 GetTelemetrySubscriptionsResponse v0
+    tags(0, 0), after(22, skipped(Telemetry, Compact)), last_tags(0, 0), // 2726 PushTelemetryRequest v0
+    row(204), after(16, array(Compact, 2338, 5)), last_tags(0, 0), // 2729 AssignReplicasToDirsRequest/Directories/Topics
+    row(205), after(16, array(Compact, 2729, 18)), last_tags(0, 0), // 2732 AssignReplicasToDirsRequest/Directories
+    tags(0, 0), after(12, array(Compact, 2732, 18)), last_tags(0, 0), // 2735 AssignReplicasToDirsRequest v0
+    after(16, array(Compact, 583, 18)), last_tags(0, 0), // 2738 AssignReplicasToDirsResponse/Directories
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2738, 18), last_tags(0, 0), // 2740 AssignReplicasToDirsResponse v0
+    tags(0, 0), fixed_array(Compact, 1), last_tags(0, 0), // 2745 ListConfigResourcesRequest v1
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 341, 2), last_tags(0, 0), // 2748 ListConfigResourcesResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2236, 3), last_tags(0, 0), // 2753 ListConfigResourcesResponse v1
+    unread(Compact), after(4, last_tags(0, 0)), // 2758 DescribeTopicPartitionsRequest/Cursor
+    tags(0, 0), array(Compact, 341, 2), after(4, nullable_struct(2758)), last_tags(0, 0), // 2760 DescribeTopicPartitionsRequest v0
+    row(206), int16(ErrorCode), after(12, fixed_array(Compact, 4)), fixed_array(Compact, 4), fixed_array(NullableCompact, 4), fixed_array(NullableCompact, 4), fixed_array(Compact, 4), last_tags(0, 0), // 2764 DescribeTopicPartitionsResponse/Topics/Partitions
+    int16(ErrorCode), unread(NullableCompact), after(17, array(Compact, 2764, 20)), after(4, last_tags(0, 0)), // 2772 DescribeTopicPartitionsResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, 2772, 26), nullable_struct(2758), last_tags(0, 0), // 2776 DescribeTopicPartitionsResponse v0
+    tags(0, 0), unread(Compact), unread(Compact), after(4, unread(NullableCompact)), array(NullableCompact, 893, 1), last_tags(0, 0), // 2781 ShareGroupHeartbeatRequest v0
+    unread(Compact), unread(NullableCompact), after(4, unread(Compact)), unread(Compact), array(Compact, 893, 1), array(Compact, 2664, 19), tags(0, 0), last_tags(0, 0), // 2787 ShareGroupDescribeResponse/Groups/Members
+    int16(ErrorCode), unread(NullableCompact), unread(Compact), unread(Compact), after(8, unread(Compact)), array(Compact, 2787, 12), after(4, last_tags(0, 0)), // 2795 ShareGroupDescribeResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, 2795, 20), last_tags(0, 0), // 2802 ShareGroupDescribeResponse v0
+    row(207), after(16, fixed_array(Compact, 1)), last_tags(0, 0), // 2806 ShareFetchRequest/Topics/Partitions/AcknowledgementBatches
+    row(208), after(8, array(Compact, 2806, 18)), last_tags(0, 0), // 2809 ShareFetchRequest/Topics/Partitions
+    row(209), after(16, array(Compact, 2809, 10)), last_tags(0, 0), // 2812 ShareFetchRequest/Topics
+    tags(0, 0), unread(NullableCompact), unread(NullableCompact), after(4, int32(Wait)), after(8, array(Compact, 2812, 18)), array(Compact, 179, 18), last_tags(0, 0), // 2815 ShareFetchRequest v0
+    row(210), after(4, array(Compact, 2806, 18)), last_tags(0, 0), // 2822 ShareFetchRequest/Topics/Partitions
+    row(211), after(16, array(Compact, 2822, 6)), last_tags(0, 0), // 2825 ShareFetchRequest/Topics
+    tags(0, 0), unread(NullableCompact), unread(NullableCompact), after(4, int32(Wait)), after(16, array(Compact, 2825, 18)), array(Compact, 179, 18), last_tags(0, 0), // 2828 ShareFetchRequest v1
+    tags(0, 0), unread(NullableCompact), unread(NullableCompact), after(4, int32(Wait)), after(18, array(Compact, 2825, 18)), array(Compact, 179, 18), last_tags(0, 0), // 2835 ShareFetchRequest v2
+    row(212), after(18, last_tags(0, 0)), // 2842 ShareFetchResponse/Responses/Partitions/AcquiredRecords
+    after(4, int16(ErrorCode)), unread(NullableCompact), int16(ErrorCode), unread(NullableCompact), after(8, tags(0, 0)), skipped(Records, NullableCompact), array(Compact, 2842, 19), last_tags(0, 0), // 2844 ShareFetchResponse/Responses/Partitions
+    after(16, array(Compact, 2844, 22)), last_tags(0, 0), // 2852 ShareFetchResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 2852, 18), array(Compact, 94, 11), last_tags(0, 0), // 2854 ShareFetchResponse v0
+    after(4, int16(ErrorCode)), unread(NullableCompact), int16(ErrorCode), unread(NullableCompact), after(8, tags(0, 0)), skipped(Records, Compact), array(Compact, 2842, 19), last_tags(0, 0), // 2861 ShareFetchResponse/Responses/Partitions
+    after(16, array(Compact, 2861, 22)), last_tags(0, 0), // 2869 ShareFetchResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), after(4, array(Compact, 2869, 18)), array(Compact, 94, 11), last_tags(0, 0), // 2871 ShareFetchResponse v1
+    tags(0, 0), unread(NullableCompact), unread(NullableCompact), after(4, array(Compact, 2825, 18)), last_tags(0, 0), // 2878 ShareAcknowledgeRequest v0
+    tags(0, 0), unread(NullableCompact), unread(NullableCompact), after(5, array(Compact, 2825, 18)), last_tags(0, 0), // 2883 ShareAcknowledgeRequest v2
+    after(4, int16(ErrorCode)), unread(NullableCompact), after(8, tags(0, 0)), last_tags(0, 0), // 2888 ShareAcknowledgeResponse/Responses/Partitions
+    after(16, array(Compact, 2888, 17)), last_tags(0, 0), // 2892 ShareAcknowledgeResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 2892, 18), array(Compact, 94, 11), last_tags(0, 0), // 2894 ShareAcknowledgeResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), after(4, array(Compact, 2892, 18)), array(Compact, 94, 11), last_tags(0, 0), // 2901 ShareAcknowledgeResponse v2
+    tags(0, 0), unread(NullableCompact), int32(Wait), after(20, array(Compact, 1623, 5)), last_tags(0, 0), // 2908 AddRaftVoterRequest v0
+    tags(0, 0), unread(NullableCompact), int32(Wait), after(20, array(Compact, 1623, 5)), after(1, last_tags(0, 0)), // 2913 AddRaftVoterRequest v1
+    tags(0, 0), unread(NullableCompact), after(20, last_tags(0, 0)), // 2918 RemoveRaftVoterRequest v0
+    tags(0, 0), unread(NullableCompact), after(24, array(Compact, 1623, 5)), after(4, tags(0, 0)), last_tags(0, 0), // 2921 UpdateRaftVoterRequest v0
+    row(213), after(16, array(Compact, 247, 17)), last_tags(0, 0), // 2926 InitializeShareGroupStateRequest/Topics
+    tags(0, 0), unread(Compact), array(Compact, 2926, 18), last_tags(0, 0), // 2929 InitializeShareGroupStateRequest v0
+    after(16, array(Compact, 2065, 8)), last_tags(0, 0), // 2933 InitializeShareGroupStateResponse/Results
+    tags(0, 0), array(Compact, 2933, 18), last_tags(0, 0), // 2935 InitializeShareGroupStateResponse v0
+    row(214), after(8, last_tags(0, 0)), // 2938 ReadShareGroupStateRequest/Topics/Partitions
+    row(215), after(16, array(Compact, 2938, 9)), last_tags(0, 0), // 2940 ReadShareGroupStateRequest/Topics
+    tags(0, 0), unread(Compact), array(Compact, 2940, 18), last_tags(0, 0), // 2943 ReadShareGroupStateRequest v0
+    row(216), after(19, last_tags(0, 0)), // 2947 ReadShareGroupStateResponse/Results/Partitions/StateBatches
+    row(217), after(4, int16(ErrorCode)), unread(NullableCompact), after(12, array(Compact, 2947, 20)), last_tags(0, 0), // 2949 ReadShareGroupStateResponse/Results/Partitions
+    after(16, array(Compact, 2949, 21)), last_tags(0, 0), // 2954 ReadShareGroupStateResponse/Results
+    tags(0, 0), array(Compact, 2954, 18), last_tags(0, 0), // 2956 ReadShareGroupStateResponse v0
+    row(218), after(20, array(Compact, 2947, 20)), last_tags(0, 0), // 2959 WriteShareGroupStateRequest/Topics/Partitions
+    row(219), after(16, array(Compact, 2959, 22)), last_tags(0, 0), // 2962 WriteShareGroupStateRequest/Topics
+    tags(0, 0), unread(Compact), array(Compact, 2962, 18), last_tags(0, 0), // 2965 WriteShareGroupStateRequest v0
+    row(220), after(24, array(Compact, 2947, 20)), last_tags(0, 0), // 2969 WriteShareGroupStateRequest/Topics/Partitions
+    row(221), after(16, array(Compact, 2969, 26)), last_tags(0, 0), // 2972 WriteShareGroupStateRequest/Topics
+    tags(0, 0), unread(Compact), array(Compact, 2972, 18), last_tags(0, 0), // 2975 WriteShareGroupStateRequest v1
+    tags(0, 0), unread(Compact), array(Compact, 2729, 18), last_tags(0, 0), // 2979 DeleteShareGroupStateRequest v0
+    row(222), after(4, int16(ErrorCode)), unread(NullableCompact), after(16, last_tags(0, 0)), // 2983 ReadShareGroupStateSummaryResponse/Results/Partitions
+    after(16, array(Compact, 2983, 24)), last_tags(0, 0), // 2987 ReadShareGroupStateSummaryResponse/Results
+    tags(0, 0), array(Compact, 2987, 18), last_tags(0, 0), // 2989 ReadShareGroupStateSummaryResponse v0
+    row(223), after(4, int16(ErrorCode)), unread(NullableCompact), after(20, last_tags(0, 0)), // 2992 ReadShareGroupStateSummaryResponse/Results/Partitions
+    after(16, array(Compact, 2992, 28)), last_tags(0, 0), // 2996 ReadShareGroupStateSummaryResponse/Results
+    tags(0, 0), array(Compact, 2996, 18), last_tags(0, 0), // 2998 ReadShareGroupStateSummaryResponse v1
+    row(224), unread(Compact), skipped(ConfigValue, Compact), last_tags(0, 0), // 3001 StreamsGroupHeartbeatRequest/Topology/Subtopologies/StateChangelogTopics/TopicConfigs
+    unread(Compact), after(6, array(Compact, 3001, 3)), last_tags(0, 0), // 3005 StreamsGroupHeartbeatRequest/Topology/Subtopologies/StateChangelogTopics
+    row(225), fixed_array(Compact, 2), fixed_array(Compact, 2), fixed_array(Compact, 2), last_tags(0, 0), // 3008 StreamsGroupHeartbeatRequest/Topology/Subtopologies/CopartitionGroups
+    unread(Compact), array(Compact, 893, 1), array(Compact, 893, 1), array(Compact, 3005, 9), array(Compact, 893, 1), array(Compact, 3005, 9), array(Compact, 3008, 4), last_tags(0, 0), // 3013 StreamsGroupHeartbeatRequest/Topology/Subtopologies
+    after(4, array(Compact, 3013, 8)), last_tags(0, 0), // 3021 StreamsGroupHeartbeatRequest/Topology
+    unread(Compact), after(2, last_tags(0, 0)), // 3023 StreamsGroupHeartbeatRequest/UserEndpoint
+    row(226), unread(Compact), after(12, last_tags(0, 0)), // 3025 StreamsGroupHeartbeatRequest/TaskOffsets
+    tags(0, 0), unread(Compact), unread(Compact), after(8, unread(NullableCompact)), unread(NullableCompact), after(4, nullable_struct(3021)), array(NullableCompact, 165, 3), array(NullableCompact, 165, 3), array(NullableCompact, 165, 3), unread(NullableCompact), nullable_struct(3023), array(NullableCompact, 1236, 3), array(NullableCompact, 3025, 14), array(NullableCompact, 3025, 14), after(1, last_tags(0, 0)), // 3028 StreamsGroupHeartbeatRequest v0
+    row(227), after(1, unread(Compact)), last_tags(0, 0), // 3043 StreamsGroupHeartbeatResponse/Status
+    unread(Compact), after(2, tags(0, 0)), array(Compact, 165, 3), array(Compact, 165, 3), last_tags(0, 0), // 3046 StreamsGroupHeartbeatResponse/PartitionsByUserEndpoint
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), unread(Compact), after(16, array(NullableCompact, 3043, 3)), array(NullableCompact, 165, 3), array(NullableCompact, 165, 3), array(NullableCompact, 165, 3), after(4, array(NullableCompact, 3046, 7)), last_tags(0, 0), // 3051 StreamsGroupHeartbeatResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), unread(Compact), after(20, array(NullableCompact, 3043, 3)), array(NullableCompact, 165, 3), array(NullableCompact, 165, 3), array(NullableCompact, 165, 3), after(5, array(NullableCompact, 3046, 7)), last_tags(0, 0), // 3062 StreamsGroupHeartbeatResponse v1
+    tags(0, 0), array(Compact, 893, 1), after(2, last_tags(0, 0)), // 3073 StreamsGroupDescribeRequest v1
+    unread(Compact), array(Compact, 893, 1), array(Compact, 893, 1), array(Compact, 3005, 9), array(Compact, 3005, 9), last_tags(0, 0), // 3076 StreamsGroupDescribeResponse/Groups/Topology/Subtopologies
+    after(4, array(NullableCompact, 3076, 6)), last_tags(0, 0), // 3082 StreamsGroupDescribeResponse/Groups/Topology
+    unread(Compact), after(4, unread(NullableCompact)), unread(NullableCompact), unread(Compact), unread(Compact), after(4, unread(Compact)), nullable_struct(3023), array(Compact, 1236, 3), array(Compact, 3025, 14), array(Compact, 3025, 14), array(Compact, 165, 3), array(Compact, 165, 3), array(Compact, 165, 3), tags(0, 0), array(Compact, 165, 3), array(Compact, 165, 3), array(Compact, 165, 3), tags(0, 0), after(1, last_tags(0, 0)), // 3084 StreamsGroupDescribeResponse/Groups/Members
     int16(ErrorCode), unread(NullableCompact), unread(Compact), unread(Compact), after(8, nullable_struct(3082)), array(Compact, 3084, 28), after(4, last_tags(0, 0)), // 3103 StreamsGroupDescribeResponse/Groups
     tags(0, 0), int32(ThrottleTime), array(Compact, 3103, 20), last_tags(0, 0), // 3110 StreamsGroupDescribeResponse v0
-    row(250), unread(Compact), after(1, array(Compact, 892, 1)), unread(NullableCompact), array(Compact, 892, 1), array(Compact, 892, 1), last_tags(0, 0), // 3114 StreamsGroupDescribeResponse/Groups/TopologyDescription/Subtopologies/Nodes
-    row(251), unread(Compact), array(Compact, 3114, 7), last_tags(0, 0), // 3121 StreamsGroupDescribeResponse/Groups/TopologyDescription/Subtopologies
-    unread(Compact), after(1, array(Compact, 892, 1)), unread(NullableCompact), array(Compact, 892, 1), array(Compact, 892, 1), tags(0, 0), unread(Compact), after(1, array(Compact, 892, 1)), unread(NullableCompact), array(Compact, 892, 1), array(Compact, 892, 1), tags(0, 0), last_tags(0, 0), // 3125 StreamsGroupDescribeResponse/Groups/TopologyDescription/GlobalStores
+    row(228), unread(Compact), after(1, array(Compact, 893, 1)), unread(NullableCompact), array(Compact, 893, 1), array(Compact, 893, 1), last_tags(0, 0), // 3114 StreamsGroupDescribeResponse/Groups/TopologyDescription/Subtopologies/Nodes
+    row(229), unread(Compact), array(Compact, 3114, 7), last_tags(0, 0), // 3121 StreamsGroupDescribeResponse/Groups/TopologyDescription/Subtopologies
+    unread(Compact), after(1, array(Compact, 893, 1)), unread(NullableCompact), array(Compact, 893, 1), array(Compact, 893, 1), tags(0, 0), unread(Compact), after(1, array(Compact, 893, 1)), unread(NullableCompact), array(Compact, 893, 1), array(Compact, 893, 1), tags(0, 0), last_tags(0, 0), // 3125 StreamsGroupDescribeResponse/Groups/TopologyDescription/GlobalStores
     array(Compact, 3121, 3), array(Compact, 3125, 15), last_tags(0, 0), // 3138 StreamsGroupDescribeResponse/Groups/TopologyDescription
     int16(ErrorCode), unread(NullableCompact), unread(Compact), unread(Compact), after(8, nullable_struct(3082)), array(Compact, 3084, 28), after(4, nullable_struct(3138)), after(1, unread(NullableCompact)), last_tags(0, 0), // 3141 StreamsGroupDescribeResponse/Groups
     tags(0, 0), int32(ThrottleTime), array(Compact, 3141, 23), last_tags(0, 0), // 3150 StreamsGroupDescribeResponse v1
-    tags(0, 0), array(Compact, 808, 3), last_tags(0, 0), // 3154 DescribeShareGroupOffsetsRequest v0
-    row(252), after(16, int16(ErrorCode)), unread(NullableCompact), last_tags(0, 0), // 3157 DescribeShareGroupOffsetsResponse/Groups/Topics/Partitions
+    tags(0, 0), array(Compact, 809, 3), last_tags(0, 0), // 3154 DescribeShareGroupOffsetsRequest v0
+    row(230), after(16, int16(ErrorCode)), unread(NullableCompact), last_tags(0, 0), // 3157 DescribeShareGroupOffsetsResponse/Groups/Topics/Partitions
     unread(Compact), after(16, array(Compact, 3157, 20)), last_tags(0, 0), // 3161 DescribeShareGroupOffsetsResponse/Groups/Topics
     unread(Compact), array(Compact, 3161, 19), int16(ErrorCode), unread(NullableCompact), last_tags(0, 0), // 3164 DescribeShareGroupOffsetsResponse/Groups
     tags(0, 0), int32(ThrottleTime), array(Compact, 3164, 6), last_tags(0, 0), // 3169 DescribeShareGroupOffsetsResponse v0
-    row(253), after(24, int16(ErrorCode)), unread(NullableCompact), last_tags(0, 0), // 3173 DescribeShareGroupOffsetsResponse/Groups/Topics/Partitions
+    row(231), after(24, int16(ErrorCode)), unread(NullableCompact), last_tags(0, 0), // 3173 DescribeShareGroupOffsetsResponse/Groups/Topics/Partitions
     unread(Compact), after(16, array(Compact, 3173, 28)), last_tags(0, 0), // 3177 DescribeShareGroupOffsetsResponse/Groups/Topics
     unread(Compact), array(Compact, 3177, 19), int16(ErrorCode), unread(NullableCompact), last_tags(0, 0), // 3180 DescribeShareGroupOffsetsResponse/Groups
     tags(0, 0), int32(ThrottleTime), array(Compact, 3180, 6), last_tags(0, 0), // 3185 DescribeShareGroupOffsetsResponse v1
-    tags(0, 0), unread(Compact), array(Compact, 1414, 3), last_tags(0, 0), // 3189 AlterShareGroupOffsetsRequest v0
-    unread(Compact), after(16, array(Compact, 2071, 8)), last_tags(0, 0), // 3193 AlterShareGroupOffsetsResponse/Responses
+    tags(0, 0), unread(Compact), array(Compact, 1417, 3), last_tags(0, 0), // 3189 AlterShareGroupOffsetsRequest v0
+    unread(Compact), after(16, array(Compact, 2065, 8)), last_tags(0, 0), // 3193 AlterShareGroupOffsetsResponse/Responses
     tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 3193, 19), last_tags(0, 0), // 3196 AlterShareGroupOffsetsResponse v0
-    tags(0, 0), unread(Compact), array(Compact, 338, 2), last_tags(0, 0), // 3202 DeleteShareGroupOffsetsRequest v0
+    tags(0, 0), unread(Compact), array(Compact, 341, 2), last_tags(0, 0), // 3202 DeleteShareGroupOffsetsRequest v0
     unread(Compact), after(16, int16(ErrorCode)), unread(NullableCompact), last_tags(0, 0), // 3206 DeleteShareGroupOffsetsResponse/Responses
     tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 3206, 21), last_tags(0, 0), // 3210 DeleteShareGroupOffsetsResponse v0
     tags(0, 0), unread(Compact), unread(Compact), after(4, array(Compact, 3121, 3)), array(Compact, 3125, 15), tags(0, 0), last_tags(0, 0), // 3216 StreamsGroupTopologyDescriptionUpdateRequest v0
 ];
 
-static ROWS: [Row; 254] = [
-    line(None, &[part(4, NullableInt32, 1)], 0, false), // 0
-    line(None, &[part(4, NullableCompact, 1)], 0, true), // 1
+static ROWS: [Row; 232] = [
+    line(None, &[skipped_part(4, Records, NullableInt32)], 0, false), // 0
+    line(None, &[skipped_part(4, Records, NullableCompact)], 0, true), // 1
     line(Some(4), &[], 8, false), // 2
     line(Some(4), &[], 16, false), // 3
     line(Some(4), &[], 24, false), // 4
     line(None, &[part(4, NullableInt16, 1)], 0, false), // 5
     line(Some(4), &[rows(24, Int32, &ROWS[5]), part(0, NullableInt16, 1)], 0, false), // 6
-    line(Some(4), &[rows(24, Compact, &ROWS[1]), part(0, NullableCompact, 1)], 0, true), // 7
-    line(None, &[part(0, Int16, 1), part(0, Int32, 16)], 0, false), // 8
-    line(None, &[part(0, Int16, 1), part(0, Int32, 24)], 0, false), // 9
-    line(None, &[part(0, Int16, 1), part(0, Int32, 4)], 0, false), // 10
-    line(None, &[part(0, Int16, 1), part(0, Int32, 28)], 0, false), // 11
-    line(None, &[], 32, true), // 12
-    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[12])], 0, true), // 13
-    line(None, &[part(0, Compact, 1), part(0, Compact, 4)], 0, true), // 14
-    line(None, &[rows(16, Compact, &ROWS[12])], 0, true), // 15
-    line(None, &[part(16, Compact, 4)], 0, true), // 16
-    line(Some(4), &[part(8, NullableInt32, 1)], 0, false), // 17
-    line(Some(4), &[part(16, NullableInt32, 16), part(0, NullableInt32, 1)], 0, false), // 18
-    line(Some(4), &[part(24, NullableInt32, 16), part(0, NullableInt32, 1)], 0, false), // 19
-    line(Some(4), &[part(24, NullableInt32, 16), part(4, NullableInt32, 1)], 0, false), // 20
-    line(None, &[], 16, true), // 21
-    line(Some(4), &[rows(24, NullableCompact, &ROWS[21]), part(4, NullableCompact, 1)], 0, true), // 22
-    line(None, &[part(0, Int16, 1), part(0, Int32, 12)], 0, false), // 23
-    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[21])], 0, true), // 24
-    line(Some(4), &[part(0, Int32, 8)], 0, false), // 25
-    line(Some(4), &[], 20, false), // 26
-    line(Some(4), &[], 20, true), // 27
-    line(None, &[part(0, Int16, 1)], 0, false), // 28
-    line(None, &[part(0, Compact, 1)], 0, true), // 29
-    line(None, &[part(16, NullableCompact, 1)], 0, true), // 30
-    line(Some(0), &[part(8, Int32, 4), part(0, Int32, 4)], 0, false), // 31
-    line(Some(0), &[part(8, Int32, 4), part(0, Int32, 4), part(0, Int32, 4)], 0, false), // 32
-    line(Some(0), &[part(12, Int32, 4), part(0, Int32, 4), part(0, Int32, 4)], 0, false), // 33
-    line(Some(0), &[part(12, Compact, 4), part(0, Compact, 4), part(0, Compact, 4)], 0, true), // 34
-    line(None, &[part(0, Int16, 1), part(16, Int32, 4), part(4, Int32, 4)], 0, false), // 35
-    line(None, &[part(4, Int16, 1)], 4, false), // 36
-    line(None, &[part(0, Int16, 1), part(16, Int32, 4), part(4, Int32, 4)], 1, false), // 37
-    line(None, &[part(16, Int32, 4), part(4, Int32, 4)], 1, false), // 38
-    line(None, &[part(0, Int16, 1), rows(0, Int32, &ROWS[38])], 0, false), // 39
-    line(None, &[part(16, Int32, 4), part(4, Int32, 4), part(0, Int32, 4), part(0, Int32, 4)], 1, false), // 40
-    line(None, &[part(0, Int16, 1), rows(0, Int32, &ROWS[40])], 0, false), // 41
-    line(None, &[part(16, Compact, 4), part(4, Compact, 4), part(0, Compact, 4), part(0, Compact, 4)], 1, true), // 42
-    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[42])], 0, true), // 43
-    line(None, &[part(4, Compact, 1)], 4, true), // 44
-    line(None, &[part(0, Compact, 1), rows(16, Compact, &ROWS[42])], 0, true), // 45
-    line(None, &[part(16, Compact, 4), part(4, Compact, 4), part(0, Compact, 4), part(0, Compact, 4)], 2, true), // 46
-    line(None, &[part(0, Compact, 1), rows(16, Compact, &ROWS[46])], 0, true), // 47
-    line(Some(4), &[], 0, true), // 48
-    line(None, &[part(0, Int16, 1)], 4, false), // 49
-    line(None, &[], 9, true), // 50
-    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[50])], 0, true), // 51
-    line(None, &[part(4, Int16, 1)], 2, false), // 52
-    line(None, &[rows(4, Int32, &ROWS[52])], 0, false), // 53
-    line(None, &[rows(4, Int32, &ROWS[52]), part(0, NullableInt16, 1)], 0, false), // 54
-    line(None, &[part(4, Int16, 1), part(0, Int16, 1)], 2, false), // 55
-    line(None, &[rows(4, Int32, &ROWS[55]), part(0, NullableInt16, 1)], 0, false), // 56
-    line(None, &[part(0, Int16, 1), part(16, Int32, 4), part(4, Int32, 4), part(0, Int32, 4)], 0, false), // 57
-    line(None, &[part(16, Int32, 4), part(4, Int32, 4), part(0, Int32, 4)], 0, false), // 58
-    line(None, &[part(0, Int16, 1), rows(0, Int32, &ROWS[58])], 0, false), // 59
-    line(None, &[part(16, Compact, 4), part(4, Compact, 4), part(0, Compact, 4)], 0, true), // 60
-    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[60])], 0, true), // 61
-    line(None, &[part(4, Compact, 1), part(0, Compact, 1)], 2, true), // 62
-    line(None, &[rows(4, Compact, &ROWS[62]), part(0, NullableCompact, 1)], 0, true), // 63
-    line(None, &[part(0, Compact, 1), rows(16, Compact, &ROWS[60])], 0, true), // 64
-    line(None, &[part(0, Compact, 1)], 4, true), // 65
-    line(None, &[part(12, NullableInt16, 1)], 0, false), // 66
-    line(None, &[part(0, Int16, 1), rows(0, Int32, &ROWS[66])], 0, false), // 67
-    line(None, &[part(20, NullableInt16, 1)], 0, false), // 68
-    line(None, &[part(0, Int16, 1), rows(0, Int32, &ROWS[68])], 0, false), // 69
-    line(None, &[part(16, NullableInt16, 1)], 0, false), // 70
-    line(None, &[part(0, Int16, 1), rows(0, Int32, &ROWS[70])], 0, false), // 71
-    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[30])], 0, true), // 72
-    line(None, &[rows(16, Compact, &ROWS[30])], 0, true), // 73
-    line(Some(4), &[], 0, false), // 74
-    line(None, &[part(0, Compact, 1), rows(0, NullableCompact, &ROWS[14])], 0, true), // 75
-    line(None, &[part(0, Compact, 1), part(0, NullableCompact, 1), rows(4, NullableCompact, &ROWS[14])], 0, true), // 76
-    line(None, &[part(0, Compact, 1), part(0, NullableCompact, 1), rows(4, NullableCompact, &ROWS[16])], 0, true), // 77
-    line(None, &[part(0, Compact, 1)], 0, false), // 78
-    line(None, &[part(0, Int16, 1), part(0, Int32, 1)], 0, false), // 79
-    line(None, &[part(0, Compact, 1), part(0, Compact, 1)], 0, true), // 80
-    line(None, &[part(0, Int16, 1), part(0, NullableInt16, 1), part(0, Int32, 1)], 0, false), // 81
-    line(None, &[part(0, Compact, 1), part(0, NullableCompact, 1), part(0, Compact, 1)], 0, true), // 82
-    line(None, &[part(0, Int16, 1), part(0, NullableInt16, 1)], 0, false), // 83
-    line(None, &[part(0, Compact, 1), part(0, NullableCompact, 1)], 0, true), // 84
-    line(None, &[part(0, Compact, 1), part(0, NullableCompact, 1), part(0, NullableCompact, 1)], 0, true), // 85
-    line(None, &[part(0, Int16, 1), part(0, Int16, 1), part(0, Int16, 1), part(0, Int32, 1), part(0, Int32, 1)], 0, false), // 86
-    line(Some(0), &[part(0, Int16, 1), part(0, Int16, 1), part(0, Int16, 1), part(0, Int16, 1), rows(0, Int32, &ROWS[86])], 0, false), // 87
-    line(Some(0), &[part(0, Int16, 1), part(0, Int16, 1), part(0, Int16, 1), part(0, Int16, 1), rows(0, Int32, &ROWS[86])], 4, false), // 88
-    line(None, &[part(0, Int16, 1), part(0, NullableInt16, 1), part(0, Int16, 1), part(0, Int16, 1), part(0, Int32, 1), part(0, Int32, 1)], 0, false), // 89
-    line(Some(0), &[part(0, Int16, 1), part(0, Int16, 1), part(0, Int16, 1), part(0, Int16, 1), rows(0, Int32, &ROWS[89])], 4, false), // 90
-    line(None, &[part(0, Compact, 1), part(0, NullableCompact, 1), part(0, Compact, 1), part(0, Compact, 1), part(0, Compact, 1), part(0, Compact, 1)], 0, true), // 91
-    line(Some(0), &[part(0, Compact, 1), part(0, Compact, 1), part(0, Compact, 1), part(0, Compact, 1), rows(0, Compact, &ROWS[91])], 4, true), // 92
-    line(Some(0), &[part(0, NullableCompact, 1), part(0, Compact, 1), part(0, Compact, 1), part(0, Compact, 1), part(0, Compact, 1), rows(0, Compact, &ROWS[91])], 4, true), // 93
-    line(None, &[part(0, Int16, 1), part(0, Int16, 1)], 0, false), // 94
-    line(None, &[part(0, Compact, 1), part(0, Compact, 1), part(0, Compact, 1)], 0, true), // 95
-    line(None, &[part(0, Compact, 1), part(0, Compact, 1), part(0, Compact, 1), part(0, Compact, 1)], 0, true), // 96
-    line(None, &[part(4, Int32, 4)], 0, false), // 97
-    line(None, &[part(0, Int16, 1), rows(6, Int32, &ROWS[97]), rows(0, Int32, &ROWS[83])], 0, false), // 98
-    line(None, &[part(4, Compact, 4)], 0, true), // 99
-    line(None, &[part(0, Compact, 1), rows(6, Compact, &ROWS[99]), rows(0, Compact, &ROWS[84])], 0, true), // 100
-    line(None, &[part(0, Compact, 1), part(0, NullableCompact, 1)], 3, true), // 101
-    line(None, &[part(0, NullableCompact, 1)], 16, true), // 102
-    line(None, &[], 12, true), // 103
-    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[103])], 0, true), // 104
-    line(Some(12), &[], 0, false), // 105
-    line(Some(12), &[], 0, true), // 106
-    line(None, &[part(0, Int16, 1), part(0, Int32, 8)], 0, false), // 107
-    line(Some(0), &[], 12, false), // 108
-    line(Some(0), &[], 16, false), // 109
-    line(Some(0), &[], 16, true), // 110
-    line(None, &[part(0, Compact, 1), rows(11, Compact, &ROWS[14])], 0, true), // 111
-    line(None, &[rows(11, Int32, &ROWS[10])], 4, false), // 112
-    line(None, &[rows(11, Compact, &ROWS[14])], 4, true), // 113
-    line(None, &[rows(11, Compact, &ROWS[14])], 5, true), // 114
-    line(None, &[part(0, Int16, 1), part(0, Int16, 1)], 2, false), // 115
-    line(None, &[part(1, Int16, 1), rows(0, Int32, &ROWS[115])], 0, false), // 116
-    line(None, &[part(1, Int16, 1), rows(1, Int32, &ROWS[115])], 0, false), // 117
-    line(None, &[part(0, Compact, 1), part(0, Compact, 1)], 2, true), // 118
-    line(None, &[part(1, Compact, 1), rows(1, Compact, &ROWS[118])], 0, true), // 119
-    line(None, &[part(1, Int16, 1), part(0, Int16, 1), part(0, Int16, 1)], 2, false), // 120
-    line(None, &[part(1, Int16, 1), part(1, Int16, 1), part(0, Int16, 1)], 2, false), // 121
-    line(None, &[part(1, Compact, 1), part(1, Compact, 1), part(0, Compact, 1)], 2, true), // 122
-    line(Some(0), &[part(0, NullableInt16, 1)], 0, false), // 123
-    line(Some(0), &[part(0, NullableCompact, 1)], 0, true), // 124
-    line(None, &[part(1, NullableInt16, 1), part(0, NullableInt16, 1), part(0, NullableInt16, 1)], 2, false), // 125
-    line(None, &[part(1, NullableInt16, 1), part(1, NullableInt16, 1), part(0, NullableInt16, 1)], 2, false), // 126
-    line(None, &[part(1, NullableCompact, 1), part(1, NullableCompact, 1), part(0, NullableCompact, 1)], 2, true), // 127
-    line(Some(0), &[part(0, NullableInt16, 1), part(1, Int16, 1), part(0, Int16, 1), part(0, Int16, 1)], 2, false), // 128
-    line(Some(0), &[part(0, NullableInt16, 1), part(1, Int16, 1), part(1, Int16, 1), part(0, Int16, 1)], 2, false), // 129
-    line(Some(0), &[part(0, NullableCompact, 1), part(1, Compact, 1), part(1, Compact, 1), part(0, Compact, 1)], 2, true), // 130
-    line(None, &[part(1, Int16, 1), rows(0, NullableInt32, &ROWS[28])], 0, false), // 131
-    line(None, &[part(1, Compact, 1), rows(0, NullableCompact, &ROWS[78])], 0, true), // 132
-    line(None, &[part(0, Int16, 1), part(0, NullableInt16, 1)], 3, false), // 133
-    line(Some(0), &[part(0, NullableInt16, 1), part(1, Int16, 1), rows(0, Int32, &ROWS[133])], 0, false), // 134
-    line(None, &[part(0, Int16, 1), part(0, NullableInt16, 1)], 1, false), // 135
-    line(None, &[part(0, Int16, 1), part(0, NullableInt16, 1), rows(3, Int32, &ROWS[135])], 0, false), // 136
-    line(Some(0), &[part(0, NullableInt16, 1), part(1, Int16, 1), rows(0, Int32, &ROWS[136])], 0, false), // 137
-    line(None, &[part(0, Int16, 1), part(0, NullableInt16, 1), rows(3, Int32, &ROWS[135]), part(1, NullableInt16, 1)], 0, false), // 138
-    line(Some(0), &[part(0, NullableInt16, 1), part(1, Int16, 1), rows(0, Int32, &ROWS[138])], 0, false), // 139
-    line(None, &[part(0, Compact, 1), part(0, NullableCompact, 1)], 1, true), // 140
-    line(None, &[part(0, Compact, 1), part(0, NullableCompact, 1), rows(3, Compact, &ROWS[140]), part(1, NullableCompact, 1)], 0, true), // 141
-    line(Some(0), &[part(0, NullableCompact, 1), part(1, Compact, 1), rows(0, Compact, &ROWS[141])], 0, true), // 142
-    line(None, &[part(1, Int16, 1), rows(0, Int32, &ROWS[83])], 0, false), // 143
-    line(None, &[part(1, Compact, 1), rows(0, Compact, &ROWS[84])], 0, true), // 144
-    line(Some(0), &[part(0, NullableInt16, 1), part(1, Int16, 1)], 0, false), // 145
-    line(Some(0), &[part(0, NullableCompact, 1), part(1, Compact, 1)], 0, true), // 146
-    line(None, &[part(0, Int16, 1), rows(0, Int32, &ROWS[10])], 0, false), // 147
-    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[14])], 0, true), // 148
-    line(None, &[part(0, Int16, 1), part(0, Int32, 21)], 0, false), // 149
-    line(Some(0), &[part(0, Int16, 1), rows(0, Int32, &ROWS[149])], 0, false), // 150
-    line(None, &[], 21, true), // 151
-    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[151])], 0, true), // 152
-    line(Some(0), &[part(0, Compact, 1), rows(0, Compact, &ROWS[152])], 0, true), // 153
-    line(Some(0), &[part(0, Compact, 1), rows(0, Compact, &ROWS[152])], 16, true), // 154
-    line(Some(0), &[part(0, Compact, 1), rows(0, Compact, &ROWS[152])], 17, true), // 155
-    line(None, &[part(0, Int32, 4)], 0, false), // 156
-    line(None, &[part(0, Int16, 1), rows(4, NullableInt32, &ROWS[156])], 0, false), // 157
-    line(None, &[part(0, Compact, 4)], 0, true), // 158
-    line(None, &[part(0, Compact, 1), rows(4, NullableCompact, &ROWS[158])], 0, true), // 159
-    line(None, &[part(0, Int16, 1), part(0, Int16, 1), part(24, Int16, 1), part(0, Int32, 1), rows(0, Int32, &ROWS[94])], 0, false), // 160
-    line(None, &[part(0, Compact, 1), part(0, Compact, 1), part(24, Compact, 1), part(0, Compact, 1), rows(0, Compact, &ROWS[80])], 0, true), // 161
-    line(None, &[part(0, Compact, 1), part(0, Compact, 1), part(0, Compact, 1), part(0, Compact, 1), part(24, Compact, 1), part(0, Compact, 1), rows(0, Compact, &ROWS[80])], 0, true), // 162
-    line(Some(4), &[part(0, NullableInt16, 1)], 0, false), // 163
-    line(Some(4), &[part(0, NullableCompact, 1)], 0, true), // 164
-    line(None, &[part(0, Int16, 1), part(1, NullableInt16, 1)], 0, false), // 165
-    line(None, &[part(1, Int16, 1), rows(0, Int32, &ROWS[165])], 0, false), // 166
-    line(None, &[part(0, Compact, 1), part(1, NullableCompact, 1)], 0, true), // 167
-    line(None, &[part(1, Compact, 1), rows(0, Compact, &ROWS[167])], 0, true), // 168
-    line(None, &[part(4, NullableCompact, 4)], 0, true), // 169
-    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[169])], 0, true), // 170
-    line(None, &[part(4, Compact, 4), part(0, Compact, 4), part(0, Compact, 4)], 0, true), // 171
-    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[171])], 0, true), // 172
-    line(None, &[part(0, Int16, 1)], 8, false), // 173
-    line(None, &[rows(0, Int32, &ROWS[83]), rows(0, Int32, &ROWS[173])], 0, false), // 174
-    line(None, &[part(0, Compact, 1)], 8, true), // 175
-    line(None, &[rows(0, Compact, &ROWS[84]), rows(0, Compact, &ROWS[175])], 0, true), // 176
-    line(None, &[part(0, Int16, 1)], 9, false), // 177
-    line(None, &[rows(0, Int32, &ROWS[83]), rows(0, Int32, &ROWS[177])], 0, false), // 178
-    line(None, &[part(0, Compact, 1)], 9, true), // 179
-    line(None, &[rows(0, Compact, &ROWS[84]), rows(0, Compact, &ROWS[179])], 0, true), // 180
-    line(Some(0), &[part(0, NullableInt16, 1), rows(0, Int32, &ROWS[83])], 0, false), // 181
-    line(Some(0), &[part(0, NullableCompact, 1), rows(0, Compact, &ROWS[84])], 0, true), // 182
-    line(None, &[], 5, true), // 183
-    line(None, &[part(0, Compact, 1)], 1, true), // 184
-    line(None, &[part(0, Compact, 1), part(5, Compact, 1), part(0, Compact, 1)], 0, true), // 185
-    line(None, &[], 24, true), // 186
-    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[186])], 0, true), // 187
-    line(None, &[], 56, true), // 188
+    line(None, &[part(4, NullableCompact, 1)], 0, true), // 7
+    line(Some(4), &[rows(24, Compact, &ROWS[7]), part(0, NullableCompact, 1)], 0, true), // 8
+    line(None, &[part(0, Int16, 1), part(0, Int32, 16)], 0, false), // 9
+    line(None, &[part(0, Int16, 1), part(0, Int32, 24)], 0, false), // 10
+    line(None, &[part(0, Int16, 1), part(0, Int32, 4)], 0, false), // 11
+    line(None, &[part(0, Int16, 1), part(0, Int32, 28)], 0, false), // 12
+    line(None, &[], 32, true), // 13
+    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[13])], 0, true), // 14
+    line(None, &[part(0, Compact, 1), part(0, Compact, 4)], 0, true), // 15
+    line(None, &[rows(16, Compact, &ROWS[13])], 0, true), // 16
+    line(None, &[part(16, Compact, 4)], 0, true), // 17
+    line(Some(4), &[skipped_part(8, Records, NullableInt32)], 0, false), // 18
+    line(Some(4), &[part(16, NullableInt32, 16), skipped_part(0, Records, NullableInt32)], 0, false), // 19
+    line(Some(4), &[part(24, NullableInt32, 16), skipped_part(0, Records, NullableInt32)], 0, false), // 20
+    line(Some(4), &[part(24, NullableInt32, 16), skipped_part(4, Records, NullableInt32)], 0, false), // 21
+    line(None, &[], 16, true), // 22
+    line(Some(4), &[rows(24, NullableCompact, &ROWS[22]), skipped_part(4, Records, NullableCompact)], 0, true), // 23
+    line(None, &[part(0, Int16, 1), part(0, Int32, 12)], 0, false), // 24
+    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[22])], 0, true), // 25
+    line(Some(4), &[part(0, Int32, 8)], 0, false), // 26
+    line(Some(4), &[], 20, false), // 27
+    line(Some(4), &[], 20, true), // 28
+    line(None, &[part(0, Int16, 1)], 0, false), // 29
+    line(None, &[part(0, Compact, 1)], 0, true), // 30
+    line(None, &[part(16, NullableCompact, 1)], 0, true), // 31
+    line(Some(0), &[part(8, Int32, 4), part(0, Int32, 4)], 0, false), // 32
+    line(Some(0), &[part(8, Int32, 4), part(0, Int32, 4), part(0, Int32, 4)], 0, false), // 33
+    line(Some(0), &[part(12, Int32, 4), part(0, Int32, 4), part(0, Int32, 4)], 0, false), // 34
+    line(Some(0), &[part(12, Compact, 4), part(0, Compact, 4), part(0, Compact, 4)], 0, true), // 35
+    line(None, &[part(0, Int16, 1), part(16, Int32, 4), part(4, Int32, 4)], 0, false), // 36
+    line(None, &[part(4, Int16, 1)], 4, false), // 37
+    line(None, &[part(0, Int16, 1), part(16, Int32, 4), part(4, Int32, 4)], 1, false), // 38
+    line(None, &[part(16, Int32, 4), part(4, Int32, 4)], 1, false), // 39
+    line(None, &[part(0, Int16, 1), rows(0, Int32, &ROWS[39])], 0, false), // 40
+    line(None, &[part(16, Int32, 4), part(4, Int32, 4), part(0, Int32, 4), part(0, Int32, 4)], 1, false), // 41
+    line(None, &[part(0, Int16, 1), rows(0, Int32, &ROWS[41])], 0, false), // 42
+    line(None, &[part(16, Compact, 4), part(4, Compact, 4), part(0, Compact, 4), part(0, Compact, 4)], 1, true), // 43
+    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[43])], 0, true), // 44
+    line(None, &[part(4, Compact, 1)], 4, true), // 45
+    line(None, &[part(0, Compact, 1), rows(16, Compact, &ROWS[43])], 0, true), // 46
+    line(None, &[part(16, Compact, 4), part(4, Compact, 4), part(0, Compact, 4), part(0, Compact, 4)], 2, true), // 47
+    line(None, &[part(0, Compact, 1), rows(16, Compact, &ROWS[47])], 0, true), // 48
+    line(Some(4), &[], 0, true), // 49
+    line(None, &[part(0, Int16, 1)], 4, false), // 50
+    line(None, &[], 9, true), // 51
+    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[51])], 0, true), // 52
+    line(None, &[part(4, Int16, 1)], 2, false), // 53
+    line(None, &[rows(4, Int32, &ROWS[53])], 0, false), // 54
+    line(None, &[rows(4, Int32, &ROWS[53]), part(0, NullableInt16, 1)], 0, false), // 55
+    line(None, &[part(4, Int16, 1), part(0, Int16, 1)], 2, false), // 56
+    line(None, &[rows(4, Int32, &ROWS[56]), part(0, NullableInt16, 1)], 0, false), // 57
+    line(None, &[part(0, Int16, 1), part(16, Int32, 4), part(4, Int32, 4), part(0, Int32, 4)], 0, false), // 58
+    line(None, &[part(16, Int32, 4), part(4, Int32, 4), part(0, Int32, 4)], 0, false), // 59
+    line(None, &[part(0, Int16, 1), rows(0, Int32, &ROWS[59])], 0, false), // 60
+    line(None, &[part(16, Compact, 4), part(4, Compact, 4), part(0, Compact, 4)], 0, true), // 61
+    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[61])], 0, true), // 62
+    line(None, &[part(4, Compact, 1), part(0, Compact, 1)], 2, true), // 63
+    line(None, &[rows(4, Compact, &ROWS[63]), part(0, NullableCompact, 1)], 0, true), // 64
+    line(None, &[part(0, Compact, 1), rows(16, Compact, &ROWS[61])], 0, true), // 65
+    line(None, &[part(0, Compact, 1)], 4, true), // 66
+    line(None, &[skipped_part(12, GroupData, NullableInt16)], 0, false), // 67
+    line(None, &[skipped_part(20, GroupData, NullableInt16)], 0, false), // 68
+    line(None, &[skipped_part(16, GroupData, NullableInt16)], 0, false), // 69
+    line(None, &[skipped_part(16, GroupData, NullableCompact)], 0, true), // 70
+    line(Some(4), &[], 0, false), // 71
+    line(None, &[part(0, Compact, 1), rows(0, NullableCompact, &ROWS[15])], 0, true), // 72
+    line(None, &[part(0, Compact, 1), part(0, NullableCompact, 1), rows(4, NullableCompact, &ROWS[15])], 0, true), // 73
+    line(None, &[part(0, Compact, 1), part(0, NullableCompact, 1), rows(4, NullableCompact, &ROWS[17])], 0, true), // 74
+    line(None, &[part(0, Compact, 1)], 0, false), // 75
+    line(None, &[part(0, Int16, 1), skipped_part(0, GroupData, Int32)], 0, false), // 76
+    line(None, &[part(0, Compact, 1), skipped_part(0, GroupData, Compact)], 0, true), // 77
+    line(None, &[part(0, Int16, 1), part(0, NullableInt16, 1), skipped_part(0, GroupData, Int32)], 0, false), // 78
+    line(None, &[part(0, Compact, 1), part(0, NullableCompact, 1), skipped_part(0, GroupData, Compact)], 0, true), // 79
+    line(None, &[part(0, Int16, 1), part(0, NullableInt16, 1)], 0, false), // 80
+    line(None, &[part(0, Compact, 1), part(0, NullableCompact, 1)], 0, true), // 81
+    line(None, &[part(0, Compact, 1), part(0, NullableCompact, 1), part(0, NullableCompact, 1)], 0, true), // 82
+    line(None, &[part(0, Int16, 1), part(0, Int16, 1)], 0, false), // 83
+    line(None, &[part(0, Compact, 1), part(0, Compact, 1)], 0, true), // 84
+    line(None, &[part(0, Compact, 1), part(0, Compact, 1), part(0, Compact, 1)], 0, true), // 85
+    line(None, &[part(0, Compact, 1), part(0, Compact, 1), part(0, Compact, 1), part(0, Compact, 1)], 0, true), // 86
+    line(None, &[part(4, Int32, 4)], 0, false), // 87
+    line(None, &[part(0, Int16, 1), skipped_part(0, ConfigValue, NullableInt16)], 0, false), // 88
+    line(None, &[part(4, Compact, 4)], 0, true), // 89
+    line(None, &[part(0, Compact, 1), skipped_part(0, ConfigValue, NullableCompact)], 0, true), // 90
+    line(None, &[part(0, Compact, 1), skipped_part(0, ConfigValue, NullableCompact)], 3, true), // 91
+    line(None, &[part(0, NullableCompact, 1)], 16, true), // 92
+    line(None, &[], 12, true), // 93
+    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[93])], 0, true), // 94
+    line(Some(12), &[], 0, false), // 95
+    line(Some(12), &[], 0, true), // 96
+    line(None, &[part(0, Int16, 1), part(0, Int32, 8)], 0, false), // 97
+    line(Some(0), &[], 12, false), // 98
+    line(Some(0), &[], 16, false), // 99
+    line(Some(0), &[], 16, true), // 100
+    line(None, &[part(0, Compact, 1), rows(11, Compact, &ROWS[15])], 0, true), // 101
+    line(None, &[rows(11, Int32, &ROWS[11])], 4, false), // 102
+    line(None, &[rows(11, Compact, &ROWS[15])], 4, true), // 103
+    line(None, &[rows(11, Compact, &ROWS[15])], 5, true), // 104
+    line(None, &[part(0, Int16, 1), part(0, Int16, 1)], 2, false), // 105
+    line(None, &[part(1, Int16, 1), rows(0, Int32, &ROWS[105])], 0, false), // 106
+    line(None, &[part(1, Int16, 1), rows(1, Int32, &ROWS[105])], 0, false), // 107
+    line(None, &[part(0, Compact, 1), part(0, Compact, 1)], 2, true), // 108
+    line(None, &[part(1, Compact, 1), rows(1, Compact, &ROWS[108])], 0, true), // 109
+    line(None, &[part(1, Int16, 1), part(0, Int16, 1), part(0, Int16, 1)], 2, false), // 110
+    line(None, &[part(1, Int16, 1), part(1, Int16, 1), part(0, Int16, 1)], 2, false), // 111
+    line(None, &[part(1, Compact, 1), part(1, Compact, 1), part(0, Compact, 1)], 2, true), // 112
+    line(Some(0), &[part(0, NullableInt16, 1)], 0, false), // 113
+    line(Some(0), &[part(0, NullableCompact, 1)], 0, true), // 114
+    line(None, &[part(1, NullableInt16, 1), part(0, NullableInt16, 1), part(0, NullableInt16, 1)], 2, false), // 115
+    line(None, &[part(1, NullableInt16, 1), part(1, NullableInt16, 1), part(0, NullableInt16, 1)], 2, false), // 116
+    line(None, &[part(1, NullableCompact, 1), part(1, NullableCompact, 1), part(0, NullableCompact, 1)], 2, true), // 117
+    line(Some(0), &[part(0, NullableInt16, 1), part(1, Int16, 1), part(0, Int16, 1), part(0, Int16, 1)], 2, false), // 118
+    line(Some(0), &[part(0, NullableInt16, 1), part(1, Int16, 1), part(1, Int16, 1), part(0, Int16, 1)], 2, false), // 119
+    line(Some(0), &[part(0, NullableCompact, 1), part(1, Compact, 1), part(1, Compact, 1), part(0, Compact, 1)], 2, true), // 120
+    line(None, &[part(1, Int16, 1), rows(0, NullableInt32, &ROWS[29])], 0, false), // 121
+    line(None, &[part(1, Compact, 1), rows(0, NullableCompact, &ROWS[75])], 0, true), // 122
+    line(None, &[part(0, Int16, 1), skipped_part(0, ConfigValue, NullableInt16)], 3, false), // 123
+    line(None, &[part(0, Int16, 1), skipped_part(0, ConfigValue, NullableInt16)], 1, false), // 124
+    line(None, &[part(0, Compact, 1), skipped_part(0, ConfigValue, NullableCompact)], 1, true), // 125
+    line(Some(0), &[part(0, NullableInt16, 1), part(1, Int16, 1)], 0, false), // 126
+    line(Some(0), &[part(0, NullableCompact, 1), part(1, Compact, 1)], 0, true), // 127
+    line(None, &[part(0, Int16, 1), rows(0, Int32, &ROWS[11])], 0, false), // 128
+    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[15])], 0, true), // 129
+    line(None, &[part(0, Int16, 1), part(0, Int32, 21)], 0, false), // 130
+    line(Some(0), &[part(0, Int16, 1), rows(0, Int32, &ROWS[130])], 0, false), // 131
+    line(None, &[], 21, true), // 132
+    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[132])], 0, true), // 133
+    line(Some(0), &[part(0, Compact, 1), rows(0, Compact, &ROWS[133])], 0, true), // 134
+    line(Some(0), &[part(0, Compact, 1), rows(0, Compact, &ROWS[133])], 16, true), // 135
+    line(Some(0), &[part(0, Compact, 1), rows(0, Compact, &ROWS[133])], 17, true), // 136
+    line(None, &[part(0, Int32, 4)], 0, false), // 137
+    line(None, &[part(0, Int16, 1), rows(4, NullableInt32, &ROWS[137])], 0, false), // 138
+    line(None, &[part(0, Compact, 4)], 0, true), // 139
+    line(None, &[part(0, Compact, 1), rows(4, NullableCompact, &ROWS[139])], 0, true), // 140
+    line(None, &[part(0, Int16, 1), part(0, Int16, 1), part(24, Int16, 1), skipped_part(0, Credential, Int32), rows(0, Int32, &ROWS[83])], 0, false), // 141
+    line(None, &[part(0, Compact, 1), part(0, Compact, 1), part(24, Compact, 1), skipped_part(0, Credential, Compact), rows(0, Compact, &ROWS[84])], 0, true), // 142
+    line(None, &[part(0, Compact, 1), part(0, Compact, 1), part(0, Compact, 1), part(0, Compact, 1), part(24, Compact, 1), skipped_part(0, Credential, Compact), rows(0, Compact, &ROWS[84])], 0, true), // 143
+    line(Some(4), &[part(0, NullableInt16, 1)], 0, false), // 144
+    line(Some(4), &[part(0, NullableCompact, 1)], 0, true), // 145
+    line(None, &[part(0, Int16, 1), skipped_part(1, ConfigValue, NullableInt16)], 0, false), // 146
+    line(None, &[part(0, Compact, 1), skipped_part(1, ConfigValue, NullableCompact)], 0, true), // 147
+    line(None, &[part(4, NullableCompact, 4)], 0, true), // 148
+    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[148])], 0, true), // 149
+    line(None, &[part(4, Compact, 4), part(0, Compact, 4), part(0, Compact, 4)], 0, true), // 150
+    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[150])], 0, true), // 151
+    line(None, &[part(0, Int16, 1), part(1, NullableInt16, 1)], 0, false), // 152
+    line(None, &[part(0, Compact, 1), part(1, NullableCompact, 1)], 0, true), // 153
+    line(None, &[part(0, Int16, 1)], 8, false), // 154
+    line(None, &[rows(0, Int32, &ROWS[80]), rows(0, Int32, &ROWS[154])], 0, false), // 155
+    line(None, &[part(0, Compact, 1)], 8, true), // 156
+    line(None, &[rows(0, Compact, &ROWS[81]), rows(0, Compact, &ROWS[156])], 0, true), // 157
+    line(None, &[part(0, Int16, 1)], 9, false), // 158
+    line(None, &[rows(0, Int32, &ROWS[80]), rows(0, Int32, &ROWS[158])], 0, false), // 159
+    line(None, &[part(0, Compact, 1)], 9, true), // 160
+    line(None, &[rows(0, Compact, &ROWS[81]), rows(0, Compact, &ROWS[160])], 0, true), // 161
+    line(Some(0), &[part(0, NullableInt16, 1), rows(0, Int32, &ROWS[80])], 0, false), // 162
+    line(Some(0), &[part(0, NullableCompact, 1), rows(0, Compact, &ROWS[81])], 0, true), // 163
+    line(None, &[], 5, true), // 164
+    line(None, &[part(0, Compact, 1)], 1, true), // 165
+    line(None, &[], 24, true), // 166
+    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[166])], 0, true), // 167
+    line(None, &[], 56, true), // 168
+    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[168])], 0, true), // 169
+    line(None, &[], 57, true), // 170
+    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[170])], 0, true), // 171
+    line(Some(4), &[], 9, true), // 172
+    line(None, &[], 28, true), // 173
+    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[173])], 0, true), // 174
+    line(Some(4), &[], 8, true), // 175
+    line(None, &[part(12, Int32, 4)], 0, false), // 176
+    line(None, &[part(0, Int16, 1), rows(0, Int32, &ROWS[176])], 0, false), // 177
+    line(None, &[], 20, true), // 178
+    line(None, &[rows(12, Compact, &ROWS[178])], 0, true), // 179
+    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[179])], 0, true), // 180
+    line(None, &[], 4, true), // 181
+    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[181])], 0, true), // 182
+    line(Some(4), &[rows(16, Compact, &ROWS[93]), rows(0, Compact, &ROWS[93])], 0, true), // 183
+    line(Some(4), &[rows(16, Compact, &ROWS[173]), rows(0, Compact, &ROWS[173])], 0, true), // 184
+    line(None, &[], 44, true), // 185
+    line(Some(4), &[part(0, NullableCompact, 1), rows(16, Compact, &ROWS[185]), rows(0, Compact, &ROWS[185])], 0, true), // 186
+    line(None, &[rows(4, Compact, &ROWS[108])], 0, true), // 187
+    line(None, &[part(8, Compact, 4)], 4, true), // 188
     line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[188])], 0, true), // 189
-    line(None, &[], 57, true), // 190
+    line(None, &[part(8, Compact, 4)], 5, true), // 190
     line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[190])], 0, true), // 191
-    line(Some(4), &[], 9, true), // 192
-    line(None, &[], 28, true), // 193
-    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[193])], 0, true), // 194
-    line(Some(4), &[], 8, true), // 195
-    line(None, &[part(12, Int32, 4)], 0, false), // 196
-    line(None, &[part(0, Int16, 1), rows(0, Int32, &ROWS[196])], 0, false), // 197
-    line(None, &[], 20, true), // 198
-    line(None, &[rows(12, Compact, &ROWS[198])], 0, true), // 199
-    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[199])], 0, true), // 200
-    line(None, &[], 4, true), // 201
-    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[201])], 0, true), // 202
-    line(Some(4), &[rows(16, Compact, &ROWS[103]), rows(0, Compact, &ROWS[103])], 0, true), // 203
-    line(Some(4), &[rows(16, Compact, &ROWS[193]), rows(0, Compact, &ROWS[193])], 0, true), // 204
-    line(None, &[], 44, true), // 205
-    line(Some(4), &[part(0, NullableCompact, 1), rows(16, Compact, &ROWS[205]), rows(0, Compact, &ROWS[205])], 0, true), // 206
-    line(None, &[rows(4, Compact, &ROWS[118])], 0, true), // 207
-    line(None, &[part(8, Compact, 4)], 4, true), // 208
-    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[208])], 0, true), // 209
-    line(None, &[part(8, Compact, 4)], 5, true), // 210
-    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[210])], 0, true), // 211
-    line(None, &[rows(16, Compact, &ROWS[210])], 0, true), // 212
-    line(None, &[rows(8, Compact, &ROWS[103])], 5, true), // 213
-    line(None, &[rows(16, Compact, &ROWS[213])], 0, true), // 214
-    line(Some(4), &[part(8, Compact, 4)], 4, true), // 215
-    line(Some(4), &[part(8, Compact, 4)], 5, true), // 216
-    line(None, &[part(0, Compact, 1)], 3, true), // 217
-    line(None, &[], 36, true), // 218
-    line(Some(4), &[part(0, NullableCompact, 1), rows(0, Compact, &ROWS[218])], 0, true), // 219
-    line(None, &[part(0, Compact, 1), part(0, Compact, 1)], 4, true), // 220
-    line(Some(0), &[part(0, Compact, 1), part(0, Compact, 1), rows(22, Compact, &ROWS[14])], 0, true), // 221
-    line(None, &[part(0, Compact, 1), part(8, Compact, 1)], 0, true), // 222
-    line(None, &[part(16, Compact, 1), part(0, Compact, 4)], 0, true), // 223
-    line(None, &[rows(16, Compact, &ROWS[201])], 0, true), // 224
-    line(None, &[rows(16, Compact, &ROWS[224])], 0, true), // 225
-    line(Some(0), &[part(12, Compact, 4), part(0, Compact, 4), part(0, NullableCompact, 4), part(0, NullableCompact, 4), part(0, Compact, 4)], 0, true), // 226
-    line(None, &[part(16, Compact, 1)], 0, true), // 227
-    line(None, &[rows(8, Compact, &ROWS[227])], 0, true), // 228
-    line(None, &[rows(16, Compact, &ROWS[228])], 0, true), // 229
-    line(None, &[rows(4, Compact, &ROWS[227])], 0, true), // 230
-    line(None, &[rows(16, Compact, &ROWS[230])], 0, true), // 231
-    line(None, &[], 18, true), // 232
-    line(None, &[rows(16, Compact, &ROWS[21])], 0, true), // 233
-    line(None, &[], 8, true), // 234
-    line(None, &[rows(16, Compact, &ROWS[234])], 0, true), // 235
-    line(None, &[], 19, true), // 236
-    line(Some(4), &[part(0, NullableCompact, 1), rows(12, Compact, &ROWS[236])], 0, true), // 237
-    line(None, &[rows(20, Compact, &ROWS[236])], 0, true), // 238
-    line(None, &[rows(16, Compact, &ROWS[238])], 0, true), // 239
-    line(None, &[rows(24, Compact, &ROWS[236])], 0, true), // 240
-    line(None, &[rows(16, Compact, &ROWS[240])], 0, true), // 241
-    line(Some(4), &[part(0, NullableCompact, 1)], 16, true), // 242
-    line(Some(4), &[part(0, NullableCompact, 1)], 20, true), // 243
-    line(None, &[part(0, Compact, 1), rows(6, Compact, &ROWS[80])], 0, true), // 244
-    line(None, &[part(0, Compact, 2), part(0, Compact, 2), part(0, Compact, 2)], 0, true), // 245
-    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[78]), rows(0, Compact, &ROWS[78]), rows(0, Compact, &ROWS[244]), rows(0, Compact, &ROWS[78]), rows(0, Compact, &ROWS[244]), rows(0, Compact, &ROWS[245])], 0, true), // 246
-    line(None, &[part(0, Compact, 1)], 12, true), // 247
-    line(None, &[part(1, Compact, 1)], 0, true), // 248
-    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[78]), rows(0, Compact, &ROWS[78]), rows(0, Compact, &ROWS[244]), rows(0, Compact, &ROWS[244])], 0, true), // 249
-    line(None, &[part(0, Compact, 1), rows(1, Compact, &ROWS[78]), part(0, NullableCompact, 1), rows(0, Compact, &ROWS[78]), rows(0, Compact, &ROWS[78])], 0, true), // 250
-    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[250])], 0, true), // 251
-    line(Some(16), &[part(0, NullableCompact, 1)], 0, true), // 252
-    line(Some(24), &[part(0, NullableCompact, 1)], 0, true), // 253
+    line(None, &[rows(16, Compact, &ROWS[190])], 0, true), // 192
+    line(None, &[rows(8, Compact, &ROWS[93])], 5, true), // 193
+    line(None, &[rows(16, Compact, &ROWS[193])], 0, true), // 194
+    line(Some(4), &[part(8, Compact, 4)], 4, true), // 195
+    line(Some(4), &[part(8, Compact, 4)], 5, true), // 196
+    line(None, &[part(0, Compact, 1)], 3, true), // 197
+    line(None, &[], 36, true), // 198
+    line(Some(4), &[part(0, NullableCompact, 1), rows(0, Compact, &ROWS[198])], 0, true), // 199
+    line(None, &[part(0, Compact, 1), part(0, Compact, 1)], 4, true), // 200
+    line(Some(0), &[part(0, Compact, 1), part(0, Compact, 1), rows(22, Compact, &ROWS[15])], 0, true), // 201
+    line(None, &[part(0, Compact, 1), part(8, Compact, 1)], 0, true), // 202
+    line(None, &[part(16, Compact, 1), part(0, Compact, 4)], 0, true), // 203
+    line(None, &[rows(16, Compact, &ROWS[181])], 0, true), // 204
+    line(None, &[rows(16, Compact, &ROWS[204])], 0, true), // 205
+    line(Some(0), &[part(12, Compact, 4), part(0, Compact, 4), part(0, NullableCompact, 4), part(0, NullableCompact, 4), part(0, Compact, 4)], 0, true), // 206
+    line(None, &[part(16, Compact, 1)], 0, true), // 207
+    line(None, &[rows(8, Compact, &ROWS[207])], 0, true), // 208
+    line(None, &[rows(16, Compact, &ROWS[208])], 0, true), // 209
+    line(None, &[rows(4, Compact, &ROWS[207])], 0, true), // 210
+    line(None, &[rows(16, Compact, &ROWS[210])], 0, true), // 211
+    line(None, &[], 18, true), // 212
+    line(None, &[rows(16, Compact, &ROWS[22])], 0, true), // 213
+    line(None, &[], 8, true), // 214
+    line(None, &[rows(16, Compact, &ROWS[214])], 0, true), // 215
+    line(None, &[], 19, true), // 216
+    line(Some(4), &[part(0, NullableCompact, 1), rows(12, Compact, &ROWS[216])], 0, true), // 217
+    line(None, &[rows(20, Compact, &ROWS[216])], 0, true), // 218
+    line(None, &[rows(16, Compact, &ROWS[218])], 0, true), // 219
+    line(None, &[rows(24, Compact, &ROWS[216])], 0, true), // 220
+    line(None, &[rows(16, Compact, &ROWS[220])], 0, true), // 221
+    line(Some(4), &[part(0, NullableCompact, 1)], 16, true), // 222
+    line(Some(4), &[part(0, NullableCompact, 1)], 20, true), // 223
+    line(None, &[part(0, Compact, 1), skipped_part(0, ConfigValue, Compact)], 0, true), // 224
+    line(None, &[part(0, Compact, 2), part(0, Compact, 2), part(0, Compact, 2)], 0, true), // 225
+    line(None, &[part(0, Compact, 1)], 12, true), // 226
+    line(None, &[part(1, Compact, 1)], 0, true), // 227
+    line(None, &[part(0, Compact, 1), rows(1, Compact, &ROWS[75]), part(0, NullableCompact, 1), rows(0, Compact, &ROWS[75]), rows(0, Compact, &ROWS[75])], 0, true), // 228
+    line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[228])], 0, true), // 229
+    line(Some(16), &[part(0, NullableCompact, 1)], 0, true), // 230
+    line(Some(24), &[part(0, NullableCompact, 1)], 0, true), // 231
 ];
 
 static TAGS: [Tag; 4] = [
-    tag(0, 96), // 0
-    tag(1, 186), // 1
-    tag(2, 1301), // 2
-    tag(0, 689), // 3
+    tag(0, 99), // 0
+    tag(1, 189), // 1
+    tag(2, 1298), // 2
+    tag(0, 692), // 3
 ];
 
 static APIS: [Api; 95] = [
-    api(0, &[6, 6, 6, 10, 10, 10, 10, 10, 10, 21, 21, 21, 21, 30], &[42, 44, 53, 53, 53, 62, 62, 62, 76, 87, 98, 98, 98, 104]), // 0 Produce
-    api(0, &[112, 112, 112, 116, 120, 128, 128, 136, 136, 145, 145, 150, 166, 179, 179, 188, 188, 188, 188], &[201, 203, 203, 203, 214, 225, 225, 228, 228, 228, 228, 240, 254, 261, 261, 261, 266, 266, 266]), // 1 Fetch
-    api(0, &[271, 277, 279, 279, 281, 281, 287, 287, 287, 287, 290, 290], &[301, 303, 305, 305, 314, 314, 323, 323, 323, 323, 323, 323]), // 2 ListOffsets
-    api(0, &[330, 332, 332, 332, 334, 334, 334, 334, 336, 341, 347, 350, 350, 350], &[366, 378, 381, 385, 385, 400, 400, 415, 424, 439, 449, 455, 465, 471]), // 3 Metadata
-    api(0, &[486, 494, 505, 518, 534, 542, 556, 560], &[567, 567, 567, 567, 573, 582, 582, 582]), // 4 LeaderAndIsr
-    api(0, &[589, 591, 593, 602, 605], &[567, 567, 573, 573, 573]), // 5 StopReplica
-    api(0, &[486, 614, 621, 632, 641, 653, 673, 681, 685], &[689, 689, 689, 689, 689, 689, 691, 691, 691]), // 6 UpdateMetadata
-    api(0, &[694, 694, 695, 696], &[698, 698, 698, 704]), // 7 ControlledShutdown
-    api(0, &[715, 725, 729, 729, 729, 733, 744, 748, 757, 757, 766], &[778, 778, 778, 780, 780, 780, 780, 780, 786, 786, 790]), // 8 OffsetCommit
-    api(0, &[794, 794, 797, 797, 797, 797, 800, 804, 812, 820, 828], &[837, 837, 839, 842, 842, 852, 862, 862, 871, 871, 881]), // 9 OffsetFetch
-    api(0, &[885, 887, 887, 889, 895, 895, 895], &[898, 903, 903, 910, 925, 925, 925]), // 10 FindCoordinator
-    api(0, &[933, 939, 939, 939, 939, 945, 956, 956, 964, 964], &[973, 973, 979, 979, 979, 991, 1003, 1011, 1011, 1020]), // 11 JoinGroup
-    api(0, &[1029, 1029, 1029, 1032, 1036], &[689, 1041, 1041, 1041, 1044]), // 12 Heartbeat
-    api(0, &[1048, 1048, 1048, 1055, 1062, 1071], &[689, 1041, 1041, 1079, 1087, 1087]), // 13 LeaveGroup
-    api(0, &[1092, 1092, 1092, 1096, 1101, 1107], &[1115, 1118, 1118, 1118, 1122, 1127]), // 14 SyncGroup
-    api(0, &[330, 330, 330, 1134, 1134, 1136, 1136], &[1154, 1156, 1156, 1167, 1186, 1205, 1218]), // 15 DescribeGroups
-    api(0, &[1222, 1222, 1222, 1223, 1225, 1228], &[1236, 1239, 1239, 1243, 1253, 1264]), // 16 ListGroups
-    api(0, &[1269, 1269], &[1271, 1271]), // 17 SaslHandshake
-    api(0, &[1222, 1222, 1222, 1274, 1274, 1278], &[1287, 1290, 1290, 1303, 1303, 1303]), // 18 ApiVersions
-    api(0, &[1315, 1318, 1318, 1318, 1318, 1329, 1329, 1329], &[1336, 1342, 1344, 1344, 1344, 1356, 1356, 1365]), // 19 CreateTopics
-    api(0, &[1369, 1369, 1369, 1369, 1372, 1372, 1379], &[1336, 1383, 1383, 1383, 1389, 1397, 1405]), // 20 DeleteTopics
-    api(0, &[1409, 1409, 1418], &[1428, 1428, 1437]), // 21 DeleteRecords
-    api(0, &[1441, 1441, 1443, 1446, 1446, 1446, 1449], &[1452, 1452, 1455, 1455, 1455, 1455, 1459]), // 22 InitProducerId
-    api(0, &[1467, 1467, 1469, 277, 1471], &[1480, 1488, 1490, 1490, 1499]), // 23 OffsetForLeaderEpoch
-    api(0, &[1503, 1503, 1503, 1506, 1514, 1514], &[780, 780, 780, 786, 1520, 1520]), // 24 AddPartitionsToTxn
-    api(0, &[1525, 1525, 1525, 1528, 1528], &[1041, 1041, 1041, 1044, 1044]), // 25 AddOffsetsToTxn
-    api(0, &[1532, 1532, 1532, 1534, 1534, 1534], &[1041, 1041, 1041, 1044, 1044, 1455]), // 26 EndTxn
-    api(0, &[1540, 1545, 1551], &[1556, 1560, 1560]), // 27 WriteTxnMarkers
-    api(0, &[1563, 1563, 1567, 1571, 1571, 1571, 1578], &[780, 780, 780, 786, 786, 786, 790]), // 28 TxnOffsetCommit
-    api(0, &[1585, 1589, 1593, 1593], &[1606, 1615, 1628, 1628]), // 29 DescribeAcls
-    api(0, &[1639, 1646, 1653, 1653], &[1660, 1660, 1667, 1667]), // 30 CreateAcls
-    api(0, &[1676, 1683, 1690, 1690], &[1704, 1718, 1732, 1732]), // 31 DeleteAcls
-    api(0, &[1740, 1742, 1742, 1744, 1750], &[1763, 1781, 1781, 1796, 1815]), // 32 DescribeConfigs
-    api(0, &[1823, 1823, 1829], &[1837, 1837, 1845]), // 33 AlterConfigs
-    api(0, &[1853, 1853, 1859], &[780, 780, 786]), // 34 AlterReplicaLogDirs
-    api(0, &[1862, 1862, 1864, 1864, 1864, 1864], &[1876, 1876, 1890, 1894, 1904, 1914]), // 35 DescribeLogDirs
-    api(0, &[1919, 1919, 1921], &[1924, 1928, 1932]), // 36 SaslAuthenticate
-    api(0, &[1944, 1944, 1954, 1954], &[1344, 1344, 1397, 1397]), // 37 CreatePartitions
-    api(0, &[1958, 1958, 1960, 1963], &[1968, 1968, 1975, 1983]), // 38 CreateDelegationToken
-    api(0, &[1993, 1993, 1995], &[1998, 1998, 2001]), // 39 RenewDelegationToken
-    api(0, &[1993, 1993, 1995], &[1998, 1998, 2001]), // 40 ExpireDelegationToken
-    api(0, &[2005, 2005, 2007, 2007], &[2017, 2017, 2028, 2042]), // 41 DescribeDelegationToken
-    api(0, &[330, 330, 1225, 1225], &[1383, 1383, 1389, 1397]), // 42 DeleteGroups
-    api(0, &[2047, 2050, 2053], &[2064, 2067, 2078]), // 43 ElectLeaders
-    api(0, &[2091, 2101], &[1837, 1845]), // 44 IncrementalAlterConfigs
-    api(0, &[2111, 2115], &[2119, 2125]), // 45 AlterPartitionReassignments
-    api(0, &[2131], &[2144]), // 46 ListPartitionReassignments
-    api(0, &[794], &[2150]), // 47 OffsetDelete
-    api(0, &[2154, 2156], &[2166, 2178]), // 48 DescribeClientQuotas
+    api(0, &[6, 6, 6, 10, 10, 10, 10, 10, 10, 21, 21, 21, 21, 30], &[42, 44, 53, 53, 53, 62, 62, 62, 76, 90, 101, 101, 101, 107]), // 0 Produce
+    api(0, &[115, 115, 115, 119, 123, 131, 131, 139, 139, 148, 148, 153, 169, 182, 182, 191, 191, 191, 191], &[204, 206, 206, 206, 217, 228, 228, 231, 231, 231, 231, 243, 257, 264, 264, 264, 269, 269, 269]), // 1 Fetch
+    api(0, &[274, 280, 282, 282, 284, 284, 290, 290, 290, 290, 293, 293], &[304, 306, 308, 308, 317, 317, 326, 326, 326, 326, 326, 326]), // 2 ListOffsets
+    api(0, &[333, 335, 335, 335, 337, 337, 337, 337, 339, 344, 350, 353, 353, 353], &[369, 381, 384, 388, 388, 403, 403, 418, 427, 442, 452, 458, 468, 474]), // 3 Metadata
+    api(0, &[489, 497, 508, 521, 537, 545, 559, 563], &[570, 570, 570, 570, 576, 585, 585, 585]), // 4 LeaderAndIsr
+    api(0, &[592, 594, 596, 605, 608], &[570, 570, 576, 576, 576]), // 5 StopReplica
+    api(0, &[489, 617, 624, 635, 644, 656, 676, 684, 688], &[692, 692, 692, 692, 692, 692, 694, 694, 694]), // 6 UpdateMetadata
+    api(0, &[697, 697, 698, 699], &[701, 701, 701, 707]), // 7 ControlledShutdown
+    api(0, &[717, 726, 730, 730, 730, 734, 744, 748, 759, 759, 767], &[779, 779, 779, 781, 781, 781, 781, 781, 787, 787, 791]), // 8 OffsetCommit
+    api(0, &[795, 795, 798, 798, 798, 798, 801, 805, 813, 821, 829], &[838, 838, 840, 843, 843, 853, 863, 863, 872, 872, 882]), // 9 OffsetFetch
+    api(0, &[886, 888, 888, 890, 896, 896, 896], &[899, 904, 904, 911, 926, 926, 926]), // 10 FindCoordinator
+    api(0, &[934, 940, 940, 940, 940, 946, 957, 957, 965, 965], &[974, 974, 980, 980, 980, 992, 1004, 1012, 1012, 1021]), // 11 JoinGroup
+    api(0, &[1030, 1030, 1030, 1033, 1037], &[692, 1042, 1042, 1042, 1045]), // 12 Heartbeat
+    api(0, &[1049, 1049, 1049, 1056, 1063, 1072], &[692, 1042, 1042, 1080, 1088, 1088]), // 13 LeaveGroup
+    api(0, &[1093, 1093, 1093, 1097, 1102, 1108], &[1116, 1119, 1119, 1119, 1123, 1128]), // 14 SyncGroup
+    api(0, &[333, 333, 333, 1135, 1135, 1137, 1137], &[1153, 1155, 1155, 1165, 1182, 1199, 1211]), // 15 DescribeGroups
+    api(0, &[1215, 1215, 1215, 1216, 1218, 1221], &[1229, 1232, 1232, 1240, 1250, 1261]), // 16 ListGroups
+    api(0, &[1266, 1266], &[1268, 1268]), // 17 SaslHandshake
+    api(0, &[1215, 1215, 1215, 1271, 1271, 1275], &[1284, 1287, 1287, 1300, 1300, 1300]), // 18 ApiVersions
+    api(0, &[1315, 1318, 1318, 1318, 1318, 1332, 1332, 1332], &[1339, 1345, 1347, 1347, 1347, 1359, 1359, 1368]), // 19 CreateTopics
+    api(0, &[1372, 1372, 1372, 1372, 1375, 1375, 1382], &[1339, 1386, 1386, 1386, 1392, 1400, 1408]), // 20 DeleteTopics
+    api(0, &[1412, 1412, 1421], &[1431, 1431, 1440]), // 21 DeleteRecords
+    api(0, &[1444, 1444, 1446, 1449, 1449, 1449, 1452], &[1455, 1455, 1458, 1458, 1458, 1458, 1462]), // 22 InitProducerId
+    api(0, &[1470, 1470, 1472, 280, 1474], &[1483, 1491, 1493, 1493, 1502]), // 23 OffsetForLeaderEpoch
+    api(0, &[1506, 1506, 1506, 1509, 1517, 1517], &[781, 781, 781, 787, 1523, 1523]), // 24 AddPartitionsToTxn
+    api(0, &[1528, 1528, 1528, 1531, 1531], &[1042, 1042, 1042, 1045, 1045]), // 25 AddOffsetsToTxn
+    api(0, &[1535, 1535, 1535, 1537, 1537, 1537], &[1042, 1042, 1042, 1045, 1045, 1458]), // 26 EndTxn
+    api(0, &[1543, 1548, 1554], &[1559, 1563, 1563]), // 27 WriteTxnMarkers
+    api(0, &[1566, 1566, 1570, 1574, 1574, 1574, 1581], &[781, 781, 781, 787, 787, 787, 791]), // 28 TxnOffsetCommit
+    api(0, &[1588, 1592, 1596, 1596], &[1609, 1618, 1631, 1631]), // 29 DescribeAcls
+    api(0, &[1642, 1649, 1656, 1656], &[1663, 1663, 1670, 1670]), // 30 CreateAcls
+    api(0, &[1679, 1686, 1693, 1693], &[1707, 1721, 1735, 1735]), // 31 DeleteAcls
+    api(0, &[1743, 1745, 1745, 1747, 1753], &[1765, 1781, 1781, 1794, 1811]), // 32 DescribeConfigs
+    api(0, &[1818, 1818, 1823], &[1831, 1831, 1839]), // 33 AlterConfigs
+    api(0, &[1847, 1847, 1853], &[781, 781, 787]), // 34 AlterReplicaLogDirs
+    api(0, &[1856, 1856, 1858, 1858, 1858, 1858], &[1870, 1870, 1884, 1888, 1898, 1908]), // 35 DescribeLogDirs
+    api(0, &[1913, 1913, 1915], &[1918, 1922, 1926]), // 36 SaslAuthenticate
+    api(0, &[1938, 1938, 1948, 1948], &[1347, 1347, 1400, 1400]), // 37 CreatePartitions
+    api(0, &[1952, 1952, 1954, 1957], &[1962, 1962, 1969, 1977]), // 38 CreateDelegationToken
+    api(0, &[1987, 1987, 1989], &[1992, 1992, 1995]), // 39 RenewDelegationToken
+    api(0, &[1987, 1987, 1989], &[1992, 1992, 1995]), // 40 ExpireDelegationToken
+    api(0, &[1999, 1999, 2001, 2001], &[2011, 2011, 2022, 2036]), // 41 DescribeDelegationToken
+    api(0, &[333, 333, 1218, 1218], &[1386, 1386, 1392, 1400]), // 42 DeleteGroups
+    api(0, &[2041, 2044, 2047], &[2058, 2061, 2072]), // 43 ElectLeaders
+    api(0, &[2084, 2093], &[1831, 1839]), // 44 IncrementalAlterConfigs
+    api(0, &[2103, 2107], &[2111, 2117]), // 45 AlterPartitionReassignments
+    api(0, &[2123], &[2136]), // 46 ListPartitionReassignments
+    api(0, &[795], &[2142]), // 47 OffsetDelete
+    api(0, &[2150, 2156], &[2166, 2178]), // 48 DescribeClientQuotas
     api(0, &[2191, 2200], &[2208, 2216]), // 49 AlterClientQuotas
     api(0, &[2220], &[2230]), // 50 DescribeUserScramCredentials
-    api(0, &[2244], &[1397]), // 51 AlterUserScramCredentials
-    api(0, &[2254, 2264, 2274], &[2284, 2284, 2284]), // 52 Vote
-    api(0, &[2288, 2297], &[2302, 2311]), // 53 BeginQuorumEpoch
-    api(0, &[2322, 2334], &[2302, 2311]), // 54 EndQuorumEpoch
-    api(0, &[2345, 2345, 2345], &[2356, 2368, 2386]), // 55 DescribeQuorum
-    api(0, &[2399, 2409, 2415, 2424], &[2434, 2446, 2453, 2453]), // 56 AlterPartition
-    api(0, &[2461, 2465, 2465], &[2469, 2469, 2475]), // 57 UpdateFeatures
-    api(0, &[2480], &[2485]), // 58 Envelope
-    api(0, &[2494, 2494], &[2504, 2504]), // 59 FetchSnapshot
-    api(0, &[2509, 2511, 2513], &[2515, 2522, 2534]), // 60 DescribeCluster
-    api(0, &[2541], &[2554]), // 61 DescribeProducers
-    api(0, &[2562, 2568, 2574, 2581, 2581], &[2588, 2588, 2588, 2588, 2588]), // 62 BrokerRegistration
-    api(0, &[2592, 2592, 2592], &[2594, 2594, 2594]), // 63 BrokerHeartbeat
-    api(0, &[2598], &[2475]), // 64 UnregisterBroker
-    api(0, &[1225], &[2606]), // 65 DescribeTransactions
-    api(0, &[2610, 2614, 2618], &[2627, 2627, 2627]), // 66 ListTransactions
-    api(0, &[696], &[2633]), // 67 AllocateProducerIds
-    api(0, &[2637, 2646], &[2658, 2658]), // 68 ConsumerGroupHeartbeat
-    api(0, &[1136, 1136], &[2688, 2711]), // 69 ConsumerGroupDescribe
-    api(0, &[2715], &[2475]), // 70 ControllerRegistration
-    api(0, &[2719], &[2721]), // 71 GetTelemetrySubscriptions
-    api(0, &[2727], &[1044]), // 72 PushTelemetry
-    api(0, &[2736], &[2741]), // 73 AssignReplicasToDirs
-    api(0, &[1223, 2746], &[2749, 2754]), // 74 ListConfigResources
-    api(0, &[2761], &[2777]), // 75 DescribeTopicPartitions
-    api(0, &[2782, 2782], &[2658, 2658]), // 76 ShareGroupHeartbeat
-    api(0, &[1136, 1136], &[2803, 2803]), // 77 ShareGroupDescribe
-    api(0, &[2816, 2829, 2836], &[2855, 2872, 2872]), // 78 ShareFetch
-    api(0, &[2879, 2879, 2884], &[2895, 2895, 2902]), // 79 ShareAcknowledge
-    api(0, &[2909, 2914], &[2475, 2475]), // 80 AddRaftVoter
-    api(0, &[2919], &[2475]), // 81 RemoveRaftVoter
-    api(0, &[2922], &[1044]), // 82 UpdateRaftVoter
-    api(0, &[2930], &[2936]), // 83 InitializeShareGroupState
-    api(0, &[2944], &[2957]), // 84 ReadShareGroupState
-    api(0, &[2966, 2976], &[2936, 2936]), // 85 WriteShareGroupState
-    api(0, &[2980], &[2936]), // 86 DeleteShareGroupState
-    api(0, &[2944, 2944], &[2990, 2999]), // 87 ReadShareGroupStateSummary
-    api(0, &[3027, 3027], &[3050, 3061]), // 88 StreamsGroupHeartbeat
-    api(0, &[1136, 3072], &[3110, 3150]), // 89 StreamsGroupDescribe
+    api(0, &[2243], &[1400]), // 51 AlterUserScramCredentials
+    api(0, &[2253, 2263, 2273], &[2283, 2283, 2283]), // 52 Vote
+    api(0, &[2287, 2296], &[2301, 2310]), // 53 BeginQuorumEpoch
+    api(0, &[2321, 2333], &[2301, 2310]), // 54 EndQuorumEpoch
+    api(0, &[2344, 2344, 2344], &[2355, 2367, 2385]), // 55 DescribeQuorum
+    api(0, &[2398, 2408, 2414, 2423], &[2433, 2445, 2452, 2452]), // 56 AlterPartition
+    api(0, &[2460, 2464, 2464], &[2468, 2468, 2474]), // 57 UpdateFeatures
+    api(0, &[2479], &[2484]), // 58 Envelope
+    api(0, &[2493, 2493], &[2503, 2503]), // 59 FetchSnapshot
+    api(0, &[2508, 2510, 2512], &[2514, 2521, 2533]), // 60 DescribeCluster
+    api(0, &[2540], &[2553]), // 61 DescribeProducers
+    api(0, &[2561, 2567, 2573, 2580, 2580], &[2587, 2587, 2587, 2587, 2587]), // 62 BrokerRegistration
+    api(0, &[2591, 2591, 2591], &[2593, 2593, 2593]), // 63 BrokerHeartbeat
+    api(0, &[2597], &[2474]), // 64 UnregisterBroker
+    api(0, &[1218], &[2605]), // 65 DescribeTransactions
+    api(0, &[2609, 2613, 2617], &[2626, 2626, 2626]), // 66 ListTransactions
+    api(0, &[699], &[2632]), // 67 AllocateProducerIds
+    api(0, &[2636, 2645], &[2657, 2657]), // 68 ConsumerGroupHeartbeat
+    api(0, &[1137, 1137], &[2687, 2710]), // 69 ConsumerGroupDescribe
+    api(0, &[2714], &[2474]), // 70 ControllerRegistration
+    api(0, &[2718], &[2720]), // 71 GetTelemetrySubscriptions
+    api(0, &[2726], &[1045]), // 72 PushTelemetry
+    api(0, &[2735], &[2740]), // 73 AssignReplicasToDirs
+    api(0, &[1216, 2745], &[2748, 2753]), // 74 ListConfigResources
+    api(0, &[2760], &[2776]), // 75 DescribeTopicPartitions
+    api(0, &[2781, 2781], &[2657, 2657]), // 76 ShareGroupHeartbeat
+    api(0, &[1137, 1137], &[2802, 2802]), // 77 ShareGroupDescribe
+    api(0, &[2815, 2828, 2835], &[2854, 2871, 2871]), // 78 ShareFetch
+    api(0, &[2878, 2878, 2883], &[2894, 2894, 2901]), // 79 ShareAcknowledge
+    api(0, &[2908, 2913], &[2474, 2474]), // 80 AddRaftVoter
+    api(0, &[2918], &[2474]), // 81 RemoveRaftVoter
+    api(0, &[2921], &[1045]), // 82 UpdateRaftVoter
+    api(0, &[2929], &[2935]), // 83 InitializeShareGroupState
+    api(0, &[2943], &[2956]), // 84 ReadShareGroupState
+    api(0, &[2965, 2975], &[2935, 2935]), // 85 WriteShareGroupState
+    api(0, &[2979], &[2935]), // 86 DeleteShareGroupState
+    api(0, &[2943, 2943], &[2989, 2998]), // 87 ReadShareGroupStateSummary
+    api(0, &[3028, 3028], &[3051, 3062]), // 88 StreamsGroupHeartbeat
+    api(0, &[1137, 3073], &[3110, 3150]), // 89 StreamsGroupDescribe
     api(0, &[3154, 3154], &[3169, 3185]), // 90 DescribeShareGroupOffsets
     api(0, &[3189], &[3196]), // 91 AlterShareGroupOffsets
     api(0, &[3202], &[3210]), // 92 DeleteShareGroupOffsets
-    api(0, &[3216], &[2475]), // 93 StreamsGroupTopologyDescriptionUpdate
-    api(0, &[2598], &[2475]), // 94 UnregisterController
+    api(0, &[3216], &[2474]), // 93 StreamsGroupTopologyDescriptionUpdate
+    api(0, &[2597], &[2474]), // 94 UnregisterController
 ];

@@ -77,6 +77,15 @@ pub(crate) const fn skipped(role: Role, length: Length) -> Op {
     }
 }
 
+/// The same in a row.
+pub(crate) const fn skipped_part(before: u8, role: Role, length: Length) -> Part {
+    Part {
+        before,
+        length,
+        of: Of::Skipped(role),
+    }
+}
+
 /// An array of elements of fixed size that nobody asks for.
 pub(crate) const fn fixed_array(length: Length, size: u16) -> Op {
     Op::Unread {

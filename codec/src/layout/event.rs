@@ -42,7 +42,8 @@ pub enum Value<'a> {
     /// The next piece of a string or bytes, and how many bytes of it are still to come. An empty
     /// string is one empty piece, no other piece is empty. A uuid is one piece of 16 bytes.
     Piece(&'a [u8], u32),
-    /// A record set of so many bytes begins; they are skipped.
+    /// So many bytes begin that are skipped: a record set, and in a walk of the hot table anything that is
+    /// withheld, unless there is nothing in it.
     Skipped(u32),
     /// The number of elements of an array.
     Count(u32),

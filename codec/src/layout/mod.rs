@@ -10,7 +10,7 @@ mod row;
 mod state;
 pub(crate) mod table;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod walker;
 
 pub use event::{Event, Fault, Progress, Value, WalkError};

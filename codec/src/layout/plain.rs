@@ -95,6 +95,24 @@ impl<'a> Plain<'a> {
                 let value = Value::Piece(piece, 0);
                 on(Event::new(field as u16, role, at, width, value));
             }
+            Op::Skipped {
+                before,
+                role,
+                length,
+            } => {
+                let (n, ahead) = self.cursor.count_after(before, length)?;
+                let behind = ahead.after(n as usize)?;
+                match n {
+                    0 if table.fields.is_some() => return None, // or null
+                    0 => {}
+                    _ => {
+                        let from = self.cursor.at().wrapping_add(before.into());
+                        let (at, width) = (ahead.at(), ahead.at().wrapping_sub(from));
+                        on(Event::new(field as u16, role, at, width, Value::Skipped(n)));
+                    }
+                }
+                self.cursor.go(behind);
+            }
             Op::Array {
                 before,
                 role: None,
@@ -155,7 +173,6 @@ impl<'a> Plain<'a> {
             | Op::Uint16 { .. }
             | Op::Int64 { .. }
             | Op::Uuid { .. }
-            | Op::Skipped { .. }
             | Op::Array { .. }
             | Op::NullableStruct { .. }
             | Op::Struct { .. } => return None,

@@ -266,8 +266,10 @@ impl<'w, 'a> Reading<'w, 'a> {
             } => {
                 let (from, n) = self.length(before, length)?;
                 self.holds(n.unwrap_or(0))?;
-                let value = n.map_or(Value::Null, Value::Skipped);
-                self.tell_prefix(field, role, from, value, on);
+                if n.unwrap_or(0) > 0 || self.walker.table.fields.is_some() {
+                    let value = n.map_or(Value::Null, Value::Skipped);
+                    self.tell_prefix(field, role, from, value, on);
+                }
                 self.pass(n.unwrap_or(0))?;
             }
             Op::Array {

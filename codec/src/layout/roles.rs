@@ -81,4 +81,9 @@ impl Role {
                 | Self::GroupData
         )
     }
+    /// Whether the field's content must not be told: secrets and records. Bytes that are neither cannot
+    /// get past the generator of the tables, unless they are in its list of those that may be seen.
+    pub fn is_withheld(self) -> bool {
+        self.is_secret() || self == Self::Records
+    }
 }

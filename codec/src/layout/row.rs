@@ -8,7 +8,8 @@ use super::cursor::Cursor;
 use super::table::Length;
 use super::{Event, Role, Value};
 
-/// An element in a straight line: an error code perhaps, then what is of no interest.
+/// An element in a straight line: an error code perhaps, then what is of no interest but for where one
+/// string, bytes or record set stands.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
     /// Bytes before the error code that it may begin with.
@@ -34,6 +35,8 @@ pub(crate) struct Part {
 pub(crate) enum Of {
     /// Bytes, or elements of so many bytes each.
     Size(u16),
+    /// Bytes that are told of, where there are any.
+    Skipped(Role),
     /// Elements that are rows of no interest themselves.
     Rows(&'static Row),
 }
@@ -71,27 +74,50 @@ impl Row {
         field: u16,
         on: &mut impl FnMut(Event<'_>),
     ) -> Option<Cursor<'a>> {
-        let Some(before) = self.code else {
-            return self.pass(from);
+        let mut skipped = None;
+        let end = match self.code {
+            None => self.pass(from, field, &mut skipped)?,
+            Some(before) => {
+                let (value, ahead) = from.take_after(before)?;
+                let at = ahead.at().wrapping_sub(2);
+                let value = Value::Int(i16::from_be_bytes(*value).into());
+                let end = self.pass(ahead, field.wrapping_add(1), &mut skipped)?;
+                on(Event::new(field, Role::ErrorCode, at, 2, value));
+                end
+            }
         };
-        let (value, ahead) = from.take_after(before)?;
-        let at = ahead.at().wrapping_sub(2);
-        let value = Value::Int(i16::from_be_bytes(*value).into());
-        let end = self.pass(ahead)?;
-        on(Event::new(field, Role::ErrorCode, at, 2, value));
+        if let Some(event) = skipped {
+            on(event);
+        }
         Some(end)
     }
 
-    /// Passes what is behind the code.
+    /// Passes what is behind the code, of which the first has the op `field`. Notes what is skipped and
+    /// told of.
     #[inline(always)]
-    fn pass<'a>(&self, from: Cursor<'a>) -> Option<Cursor<'a>> {
+    fn pass<'a>(
+        &self,
+        from: Cursor<'a>,
+        field: u16,
+        skipped: &mut Option<Event<'static>>,
+    ) -> Option<Cursor<'a>> {
         let mut ahead = from;
-        for part in self.parts {
+        for (part, field) in self.parts.iter().zip(field..) {
             let (n, behind) = ahead.count_after(part.before, part.length)?;
+            let from = ahead;
             ahead = match part.of {
                 Of::Size(size) => {
                     let bytes = u64::from(n).wrapping_mul(size.into());
                     behind.after(usize::try_from(bytes).ok()?)?
+                }
+                Of::Skipped(role) => {
+                    if n > 0 {
+                        let from = from.at().wrapping_add(part.before.into());
+                        let width = behind.at().wrapping_sub(from);
+                        let value = Value::Skipped(n);
+                        *skipped = Some(Event::new(field, role, behind.at(), width, value));
+                    }
+                    behind.after(n as usize)?
                 }
                 Of::Rows(_) if n == 0 => behind,
                 Of::Rows(row) => behind.at_rest(row.pass_all(n, behind.rest())?),
@@ -106,12 +132,12 @@ impl Row {
         }
     }
 
-    /// Passes so many elements without a code.
+    /// Passes so many elements of which nothing is told.
     #[inline(never)]
     fn pass_all<'a>(&self, count: u32, bytes: &'a [u8]) -> Option<&'a [u8]> {
         let mut ahead = Cursor::until(0, bytes);
         for _ in 0..count {
-            ahead = self.pass(ahead)?;
+            ahead = self.pass(ahead, 0, &mut None)?;
         }
         Some(ahead.rest())
     }

@@ -90,7 +90,8 @@ pub(crate) enum Op {
         role: Role,
         length: Length,
     },
-    /// Bytes that are told of and skipped (records).
+    /// Bytes that are told of and skipped: records, and in the hot table all that is withheld. That tells
+    /// of no empty ones, nor of null.
     Skipped {
         before: u8,
         role: Role,

@@ -9,7 +9,7 @@
 
 mod rows;
 mod tables;
-mod written;
+pub(crate) mod written;
 
 use super::table::{Length, Op, Table, Tag};
 use super::{Event, Fault, FieldId, Progress, Role, Root, Value, WalkError, Walker};

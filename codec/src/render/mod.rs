@@ -3,7 +3,8 @@
 //!
 //! Two traps. A frame may be cut, damaged, or have holes where a recorder kept nothing: what can be
 //! read is told, then where it broke. And frames hold secrets: whether a value may be seen is decided
-//! in one place (`withheld`) before any form gets to know of it, and by default bytes may not.
+//! in one place ([`Role::is_withheld`](crate::layout::Role::is_withheld)) before any form gets to know of
+//! it, and by default bytes may not.
 
 mod form;
 mod json;
@@ -11,7 +12,6 @@ mod line;
 mod reading;
 mod records;
 mod text;
-mod withheld;
 
 pub use form::{
     Batch, BatchKind, Broken, Cause, ClientId, End, Form, Head, Scope, Shown, UnknownTag,
@@ -245,7 +245,7 @@ impl<F: Form> Render<F> {
         let start = self.at.saturating_sub(behind.len() as u64);
         let left = header::frame_bytes(self.length).saturating_sub(start);
         let left = u32::try_from(left).unwrap_or(u32::MAX);
-        let mut body = Body::new(root, direction, head.api_key, start, left);
+        let mut body = Body::new(root, start, left);
         let read = body.bytes(behind, &mut self.form);
         self.stage = Stage::Body(Box::new(body));
         self.settle(read);

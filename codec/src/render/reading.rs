@@ -3,9 +3,8 @@
 
 use super::form::{Broken, Cause, Form, Scope, Shown, UnknownTag};
 use super::records::Batches;
-use super::withheld::is_withheld;
 use crate::layout::{Event, Field, FieldId, Kind, Progress, Role, Root, Value, Walker};
-use crate::types::{ApiKey, Direction, ErrorCode};
+use crate::types::{ApiKey, ErrorCode};
 
 /// Bytes of a string or bytes that are kept to be shown: no broker and no client of Kafka's own reads
 /// a longer string.
@@ -32,13 +31,7 @@ pub(super) struct Body {
 
 impl Body {
     /// A body of `length` bytes, header's tagged fields included, from offset `start` of the frame on.
-    pub(super) fn new(
-        root: Root,
-        direction: Direction,
-        api_key: ApiKey,
-        start: u64,
-        length: u32,
-    ) -> Self {
+    pub(super) fn new(root: Root, start: u64, length: u32) -> Self {
         Self {
             walker: Walker::new(root, length),
             at: 0,
@@ -46,8 +39,6 @@ impl Body {
             skippable: 0,
             teller: Teller {
                 root,
-                direction,
-                api_key,
                 hides_tags: root.has_secrets(),
                 hidden: false,
                 scopes: Vec::new(),
@@ -170,8 +161,6 @@ impl Body {
 #[derive(Debug)]
 struct Teller {
     root: Root,
-    direction: Direction,
-    api_key: ApiKey,
     /// Unknown tagged fields of this message may be secrets.
     hides_tags: bool,
     /// The bytes at hand are none.
@@ -286,7 +275,7 @@ impl Teller {
             field: event.field,
             len: left.saturating_add(piece.len() as u32),
             kept: Vec::new(),
-            hidden: is_withheld(self.direction, self.api_key, name, kind, event.role),
+            hidden: event.role.is_withheld(),
         });
         text.hidden |= self.hidden;
         if !text.hidden {

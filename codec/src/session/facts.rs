@@ -66,6 +66,10 @@ impl Facts {
             (Role::TopicName | Role::TopicId, _) if !self.acks0 => {}
             // A consumer.
             (Role::ReplicaId, Value::Int(..0)) => {}
+            (role, Value::Skipped(bytes)) => {
+                let records = role == Role::Records;
+                to.observe(Direction::Request, at, Observation::Hole { bytes, records });
+            }
             _ => self.take_known(event, at, cx, to),
         }
     }

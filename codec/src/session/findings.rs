@@ -58,6 +58,10 @@ impl Findings {
         let code = match (event.role, event.value) {
             (Role::ErrorCode, Value::Int(code)) => code,
             (Role::ThrottleTime, Value::Int(0)) => return,
+            (role, Value::Skipped(bytes)) => {
+                let records = role == Role::Records;
+                return to.observe(RESPONSE, at, Observation::Hole { bytes, records });
+            }
             _ => return self.take_other(event, at, exchange, to),
         };
         match self.codes.get_mut(self.last) {

@@ -10,6 +10,8 @@ mod findings;
 mod frame;
 pub(crate) mod header;
 mod hold;
+#[cfg(test)]
+mod holes;
 mod pending;
 mod reject;
 mod request;

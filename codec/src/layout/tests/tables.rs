@@ -2,7 +2,9 @@
 
 use super::super::table::{Length, Op, Roots, Table};
 use super::super::walker::MAX_DEPTH;
-use super::super::{Event, Fault, Progress, Role, Root, Row, Walker, full, hot, versions};
+use super::super::{
+    Event, Fault, FieldId, Kind, Progress, Role, Root, Row, Walker, full, hot, versions,
+};
 use crate::ours;
 use crate::types::{ApiKey, Direction};
 use kafka_protocol::messages::ApiKey as Schema;
@@ -357,12 +359,39 @@ fn roles_stand_where_kafka_has_their_fields() {
         ),
     ];
     for (role, requests, responses) in secrets {
-        assert!(role.is_secret());
-        assert_eq!(keys_with(hot(), role), []);
+        assert!(role.is_secret() && role.is_withheld());
         let mut keys = [requests, responses].concat();
         keys.sort_by_key(|(key, direction)| (*key, *direction == Response));
-        assert_eq!(keys_with(full(), role), keys, "{role:?}");
+        for table in [hot(), full()] {
+            assert_eq!(keys_with(table, role), keys, "{role:?}");
+        }
     }
     let records = [(0, Request), (1, Response), (59, Response), (78, Response)];
-    assert_eq!(keys_with(full(), Role::Records), records);
+    for table in [hot(), full()] {
+        assert_eq!(keys_with(table, Role::Records), records);
+    }
+}
+
+/// Whoever keeps frames is told of what he must not keep by the hot table, and what is told again later
+/// is told by the full one.
+#[test]
+fn bytes_and_records_are_withheld_but_for_one_and_the_hot_table_gives_none_of_them() {
+    let all = full().ops.iter().zip(0..);
+    let seen = all.filter_map(|(op, index)| {
+        let field = full().fields?.field(FieldId(index))?;
+        let (Op::Bytes { role, .. } | Op::Skipped { role, .. }) = *op else {
+            return None;
+        };
+        let is_blob = matches!(field.kind, Kind::Bytes | Kind::Records);
+        (is_blob && !role.is_withheld()).then_some(field.name)
+    });
+    // Whose address no other message hides either.
+    assert_eq!(seen.collect::<Vec<_>>(), ["ClientHostAddress"]);
+    for op in hot().ops {
+        match *op {
+            Op::Bytes { role, .. } => assert!(!role.is_withheld(), "{op:?}"),
+            Op::Skipped { role, .. } => assert!(role.is_withheld(), "{op:?}"),
+            _ => {}
+        }
+    }
 }
