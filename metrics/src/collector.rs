@@ -9,6 +9,7 @@ use crate::versions::Versions;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What the shards hold, and what is set from outside at each scrape.
@@ -17,6 +18,8 @@ pub(crate) struct Sums {
     pub(crate) shared: Arc<Shared>,
     pub(crate) shards: Mutex<Vec<Arc<Shard>>>,
     pub(crate) versions: Mutex<Versions>,
+    /// Bytes that the recorder takes, and chunks that it has given up.
+    pub(crate) recorder: [AtomicU64; 2],
 }
 
 /// The families that [`Sums`] makes.
@@ -25,7 +28,7 @@ pub(crate) struct SumsCollector {
     described: Vec<Desc>,
 }
 
-const COLLECTED: [Family; 20] = [
+const COLLECTED: [Family; 22] = [
     families::CONNECTIONS_OPENED,
     families::CONNECTIONS_ACTIVE,
     families::IN_FLIGHT,
@@ -46,6 +49,8 @@ const COLLECTED: [Family; 20] = [
     families::API_VERSION_MAX,
     families::BROKER_AHEAD,
     families::HIDDEN_API_KEYS,
+    families::RECORDER_BYTES,
+    families::RECORDER_GIVEN_UP,
 ];
 
 impl SumsCollector {
@@ -90,6 +95,12 @@ impl Collector for SumsCollector {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         collected.extend(versions.collect(&self.sums.shared.labels));
+        let recorder = [families::RECORDER_BYTES, families::RECORDER_GIVEN_UP];
+        for (family, value) in recorder.into_iter().zip(&self.sums.recorder) {
+            let mut filled = Filled::new(family);
+            filled.value(&[], value.load(Relaxed) as f64);
+            collected.push(filled.done());
+        }
         collected
     }
 }

@@ -229,6 +229,17 @@ pub(crate) const CAPTURES_BYTES: Family = gauge(
     "Memory that the captures at /captures take.",
 );
 
+pub(crate) const RECORDER_BYTES: Family = gauge(
+    "klamp_recorder_bytes",
+    &[],
+    "Memory that the latest exchanges of all connections take, of which captures are made.",
+);
+pub(crate) const RECORDER_GIVEN_UP: Family = counter(
+    "klamp_recorder_given_up_total",
+    &[],
+    "Chunks of the exchanges of connections that were given up early for want of memory (--capture-memory).",
+);
+
 /// A family that is being filled for a scrape.
 pub(crate) struct Filled {
     family: Family,

@@ -14,6 +14,7 @@ use prometheus::{
     Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
     TextEncoder,
 };
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -162,6 +163,14 @@ impl Metrics {
             .unwrap_or_else(PoisonError::into_inner) = folded;
     }
 
+    /// Tells what the recorder takes now, and how many chunks it has given up since the start, for the next
+    /// [`Metrics::render`].
+    pub fn set_recorder(&self, bytes: usize, given_up: u64) {
+        for (told, value) in self.sums.recorder.iter().zip([bytes as u64, given_up]) {
+            told.store(value, Relaxed);
+        }
+    }
+
     /// Everything, in Prometheus' text format ([`Metrics::CONTENT_TYPE`]).
     ///
     /// # Errors
@@ -182,6 +191,7 @@ impl Metrics {
             }),
             shards: Mutex::default(),
             versions: Mutex::default(),
+            recorder: Default::default(),
         });
         registry.register(Box::new(SumsCollector::new(Arc::clone(&sums))?))?;
         registry.register(Box::new(ProcessCollector::for_self()))?;

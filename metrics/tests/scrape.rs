@@ -488,8 +488,11 @@ fn captures_and_those_that_are_missing_are_told_by_reason() {
     metrics.captured("unnamed");
     metrics.capture_dropped(CaptureDropped::DirectoryFull);
     metrics.set_captures_bytes(1 << 20);
+    metrics.set_recorder(1 << 21, 7);
     let taken = "klamp_captures_total{reason=\"unnamed\"}";
     assert_eq!(of(&metrics, taken), Some(1.0));
     assert_eq!(of(&metrics, full), Some(1.0));
     assert_eq!(of(&metrics, "klamp_captures_bytes"), Some(1_048_576.0));
+    assert_eq!(of(&metrics, "klamp_recorder_bytes"), Some(2_097_152.0));
+    assert_eq!(of(&metrics, "klamp_recorder_given_up_total"), Some(7.0));
 }

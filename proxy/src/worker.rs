@@ -55,6 +55,8 @@ pub(crate) enum Order {
     Drain,
     /// End all connections at once.
     Expire,
+    /// Have each connection look whether something is asked of it.
+    Look,
 }
 
 /// A connection that has been accepted.
@@ -130,6 +132,7 @@ fn follow(runtime: &LocalRuntime, mut inbox: UnboundedReceiver<Order>, service: 
                 Order::Adopt(arrival) => adopt(arrival, service, &shard, &local, arena.as_ref()),
                 Order::Drain => local.drain(),
                 Order::Expire => local.expire(),
+                Order::Look => local.look(),
             }
         }
     });

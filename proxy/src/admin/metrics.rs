@@ -17,6 +17,11 @@ pub(super) fn render(state: &AdminState) -> Result<String, impl std::fmt::Displa
     let rows = |table: &[Row]| table.iter().map(version_row).collect();
     let tables: Vec<Vec<_>> = tables.into_iter().map(rows).collect();
     state.watch.metrics.set_version_tables(&tables);
+    let tapes = &state.watch.captures.tapes;
+    state
+        .watch
+        .metrics
+        .set_recorder(tapes.bytes(), tapes.given_up());
     state.watch.metrics.render()
 }
 

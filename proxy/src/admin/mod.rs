@@ -6,6 +6,7 @@
 //! makes room for a new one: a probe needs its place for a moment only. Pages are made on a thread of their own, so that a
 //! large one holds up neither accepting nor draining.
 
+mod captures;
 mod clients;
 mod connections;
 mod metrics;
@@ -56,16 +57,24 @@ pub(crate) struct AdminState {
     /// Bearer token that [`Surface::Debug`] asks for.
     token: Option<String>,
     ready: AtomicBool,
+    /// Has every connection look whether something is asked of it.
+    wake: Box<dyn Fn() + Send + Sync>,
 }
 
 impl AdminState {
     /// Not ready until told so.
-    pub(crate) fn new(watch: Arc<Watch>, policy: Arc<Policy>, token: Option<String>) -> Arc<Self> {
+    pub(crate) fn new(
+        watch: Arc<Watch>,
+        policy: Arc<Policy>,
+        token: Option<String>,
+        wake: impl Fn() + Send + Sync + 'static,
+    ) -> Arc<Self> {
         Arc::new(Self {
             watch,
             policy,
             token,
             ready: AtomicBool::new(false),
+            wake: Box::new(wake),
         })
     }
 
@@ -106,9 +115,8 @@ pub(crate) async fn serve(listener: TcpListener, surface: Surface, state: Arc<Ad
 /// One connection, one request.
 async fn converse(stream: TcpStream, surface: Surface, state: Arc<AdminState>) {
     let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
-        let (head, _) = request.into_parts();
         let state = state.clone();
-        async move { Ok::<_, Infallible>(pages::answer(head, surface, state).await) }
+        async move { Ok::<_, Infallible>(pages::answer(request, surface, state).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

@@ -1,11 +1,11 @@
 //! From a request to a page: who may see it, which one it is, and in which form.
 
-use super::{AdminState, Surface, clients, connections, metrics, versions};
+use super::{AdminState, Surface, captures, clients, connections, metrics, versions};
 use http_body_util::Full;
-use hyper::body::Bytes;
-use hyper::header::{self, HeaderMap, HeaderValue};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request;
-use hyper::{Method, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode};
 use klamp_metrics::Metrics;
 use serde::Serialize;
 use std::sync::Arc;
@@ -26,10 +26,11 @@ enum Page {
     Versions,
     Connections,
     Clients,
+    Captures,
 }
 
 /// Every page but the index: where it is, what it tells, and whether it is for operators alone.
-const PAGES: [(Page, &str, &str, bool); 6] = [
+const PAGES: [(Page, &str, &str, bool); 7] = [
     (Page::Metrics, "/metrics", "metrics for Prometheus", false),
     (Page::Live, "/livez", "200 while the process serves", false),
     (
@@ -49,6 +50,12 @@ const PAGES: [(Page, &str, &str, bool); 6] = [
         Page::Clients,
         "/clients",
         "which API versions each client used",
+        true,
+    ),
+    (
+        Page::Captures,
+        "/captures",
+        "what connections said last, kept upon trouble: /captures/ID.pcapng, /captures/on",
         true,
     ),
 ];
@@ -75,31 +82,49 @@ fn listed(surface: Surface) -> impl Iterator<Item = (Page, &'static str, &'stati
 
 /// A page as it goes out.
 pub(super) struct Answer {
-    status: StatusCode,
+    pub(super) status: StatusCode,
     content_type: &'static str,
-    body: String,
+    more: Option<(HeaderName, HeaderValue)>,
+    body: Bytes,
 }
 
 impl Answer {
-    fn text(status: StatusCode, body: impl Into<String>) -> Self {
+    pub(super) fn text(status: StatusCode, body: impl Into<String>) -> Self {
         Self {
             status,
-            content_type: TEXT,
+            ..Self::of(TEXT, body.into().into_bytes())
+        }
+    }
+
+    /// What was asked for, in the form that its type says.
+    pub(super) fn of(content_type: &'static str, body: Vec<u8>) -> Self {
+        Self {
+            status: StatusCode::OK,
+            content_type,
+            more: None,
             body: body.into(),
+        }
+    }
+
+    /// With this header, in place of one that was added before.
+    pub(super) fn with(self, name: HeaderName, value: HeaderValue) -> Self {
+        Self {
+            more: Some((name, value)),
+            ..self
         }
     }
 }
 
 /// The form of a page that can be had as text and as JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+pub(super) enum Form {
     Text,
     Json,
 }
 
 impl Form {
     /// JSON where the query or the Accept header names it.
-    fn asked(head: &request::Parts) -> Self {
+    pub(super) fn asked(head: &request::Parts) -> Self {
         let query = head.uri.query().unwrap_or_default();
         let accept = head
             .headers
@@ -113,42 +138,38 @@ impl Form {
         }
     }
 
-    fn of<T: Serialize>(self, report: &T, text: impl FnOnce(&T) -> String) -> Answer {
+    pub(super) fn of<T: Serialize>(self, report: &T, text: impl FnOnce(&T) -> String) -> Answer {
         match self {
             Self::Text => Answer::text(StatusCode::OK, text(report)),
             Self::Json => match serde_json::to_string_pretty(report) {
-                Ok(body) => Answer {
-                    status: StatusCode::OK,
-                    content_type: JSON,
-                    body: body + "\n",
-                },
+                Ok(body) => Answer::of(JSON, (body + "\n").into_bytes()),
                 Err(error) => Answer::text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
             },
         }
     }
 }
 
-/// Answers one request; its body is not read.
+/// Answers one request; its body is not read, but for a short list.
 pub(super) async fn answer(
-    head: request::Parts,
+    request: Request<Incoming>,
     surface: Surface,
     state: Arc<AdminState>,
 ) -> Response<Full<Bytes>> {
-    if head.method != Method::GET && head.method != Method::HEAD {
-        let mut response = respond(Answer::text(StatusCode::METHOD_NOT_ALLOWED, "GET only\n"));
-        response
-            .headers_mut()
-            .insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
-        return response;
+    let (head, body) = request.into_parts();
+    let place = captures::Place::find(head.uri.path()).filter(|_| surface == Surface::Debug);
+    if place.is_none() && head.method != Method::GET && head.method != Method::HEAD {
+        let refused = Answer::text(StatusCode::METHOD_NOT_ALLOWED, "GET only\n");
+        let allowed = HeaderValue::from_static("GET, HEAD");
+        return respond(refused.with(header::ALLOW, allowed));
     }
     if surface == Surface::Debug && !state.admits(&head.headers) {
         let body = "this needs the header Authorization: Bearer TOKEN\n";
-        let mut response = respond(Answer::text(StatusCode::UNAUTHORIZED, body));
+        let refused = Answer::text(StatusCode::UNAUTHORIZED, body);
         let scheme = HeaderValue::from_static("Bearer");
-        response
-            .headers_mut()
-            .insert(header::WWW_AUTHENTICATE, scheme);
-        return response;
+        return respond(refused.with(header::WWW_AUTHENTICATE, scheme));
+    }
+    if let Some(place) = place {
+        return respond(captures::answer(place, &head, body, &state).await);
     }
     let Some(page) = Page::find(head.uri.path(), surface) else {
         return respond(Answer::text(StatusCode::NOT_FOUND, index(surface)));
@@ -183,13 +204,10 @@ impl AdminState {
 fn make(page: Page, form: Form, surface: Surface, state: &AdminState) -> Answer {
     let views = &state.watch.views;
     match page {
-        Page::Index => Answer::text(StatusCode::OK, index(surface)),
+        // (that of captures is not only read, and made elsewhere)
+        Page::Index | Page::Captures => Answer::text(StatusCode::OK, index(surface)),
         Page::Metrics => match metrics::render(state) {
-            Ok(body) => Answer {
-                status: StatusCode::OK,
-                content_type: Metrics::CONTENT_TYPE,
-                body,
-            },
+            Ok(body) => Answer::of(Metrics::CONTENT_TYPE, body.into_bytes()),
             Err(error) => {
                 error!(%error, "metrics cannot be told: this is a fault of klamp's own");
                 Answer::text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n"))
@@ -212,13 +230,13 @@ fn index(surface: Surface) -> String {
         index += &format!("{at:<14}{what}\n");
     }
     if surface == Surface::Debug {
-        index += "\nThe last three also as JSON: ?format=json, or Accept: application/json.\n";
+        index += "\nThe last four also as JSON: ?format=json, or Accept: application/json.\n";
     }
     index
 }
 
 fn respond(answer: Answer) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(answer.body.into()));
+    let mut response = Response::new(Full::new(answer.body));
     *response.status_mut() = answer.status;
     for (name, value) in [
         (header::CONTENT_TYPE, answer.content_type),
@@ -230,5 +248,6 @@ fn respond(answer: Answer) -> Response<Full<Bytes>> {
             .headers_mut()
             .insert(name, HeaderValue::from_static(value));
     }
+    response.headers_mut().extend(answer.more);
     response
 }

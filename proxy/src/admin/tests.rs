@@ -1,6 +1,9 @@
 //! Asks the pages over real loopback sockets, as probes, scripts and hostile peers would.
 
+mod captures;
+
 use super::*;
+use crate::capture::tape::{Arena, Settings};
 use crate::record::{Record, catalog};
 use crate::relay::Meter;
 use klamp_codec::observation::{Exchange, Observation, Observer};
@@ -26,7 +29,8 @@ impl Rig {
     fn new(token: Option<&str>) -> Self {
         let metrics = Metrics::new(catalog());
         let shard = metrics.shard();
-        let watch = Watch::new(metrics, Vec::new());
+        let captures = crate::capture::tests::captures("BEYOND", metrics.clone());
+        let watch = Watch::new(metrics, Vec::new(), captures);
         let policy = Policy {
             clamp: Clamp::Encode,
             max_request_bytes: 100 << 20,
@@ -35,7 +39,7 @@ impl Rig {
             response_progress: None,
             tables: TableStore::default(),
         };
-        let state = AdminState::new(watch, Arc::new(policy), token.map(str::to_owned));
+        let state = AdminState::new(watch, Arc::new(policy), token.map(str::to_owned), || ());
         Self { state, shard }
     }
 
@@ -51,6 +55,12 @@ impl Rig {
         let peer = "10.0.0.1:4000".parse().unwrap();
         let watch = self.state.watch.clone();
         let mut record = Record::new(watch, self.shard.clone(), peer, upstream.into());
+        let settings = Settings {
+            memory: 1 << 20,
+            records: false,
+            opaque: false,
+        };
+        record.keep_in(Arena::new(settings, 1, Arc::default()).as_ref());
         let exchange = Exchange {
             api_key: ApiKey::FETCH,
             api_version: 2,

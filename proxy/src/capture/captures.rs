@@ -6,6 +6,7 @@
 
 use super::directory::{Directory, DirectoryBounds, Encode};
 use super::store::{Bounds, Found, Store};
+use super::tape::Usage;
 use super::writer::Writer;
 use super::{Capture, Reason, Triggers};
 use crate::log::{Admitted, RateLimit};
@@ -18,7 +19,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use tracing::warn;
+use tracing::info;
 
 /// Captures that one trouble (a code in answers of one API, say) may cause in a minute.
 const A_MINUTE: u32 = 6;
@@ -52,6 +53,8 @@ pub(crate) struct Captures {
     last_id: AtomicU64,
     store: Arc<Store>,
     writer: Option<Writer>,
+    /// What the tapes of all connections take.
+    pub(crate) tapes: Arc<Usage>,
     encode: Encode,
     metrics: Arc<Metrics>,
 }
@@ -81,6 +84,7 @@ impl Captures {
             last_id: AtomicU64::new(0),
             store,
             writer: writer.transpose()?,
+            tapes: Arc::default(),
             encode,
             metrics,
         };
@@ -129,15 +133,9 @@ impl Captures {
     }
 
     /// Keeps a capture that goes on until then; `false` where there is no room.
-    pub(crate) fn take(
-        &self,
-        capture: Capture,
-        kind: &'static str,
-        connection: u64,
-        until: Instant,
-    ) -> bool {
+    pub(crate) fn take(&self, capture: Capture, connection: u64, until: Instant) -> bool {
         static SAID: RateLimit = RateLimit::new(10, Duration::from_secs(10));
-        let id = capture.id;
+        let (id, kind) = (capture.id, capture.kind);
         let said = SAID.admit().map(|Admitted { suppressed }| {
             let told = |name: &Option<String>| {
                 name.as_ref()
@@ -160,7 +158,7 @@ impl Captures {
         self.write(id);
         if let Some((suppressed, reason, client, client_id, frames)) = said {
             let client_id = client_id.as_deref().unwrap_or("-");
-            warn!(suppressed, capture = id, reason, connection, %client, client_id, frames,
+            info!(suppressed, capture = id, reason, connection, %client, client_id, frames,
                 "a capture was taken: GET /captures/{id}.pcapng on --debug has it");
         }
         true

@@ -3,17 +3,15 @@
 //! The trap: a capture outlives its connection and is read by people who were not meant to see what
 //! passed there. It holds nothing that the recorder had to leave out (`klamp_codec::kept`).
 
-// Nothing takes captures yet.
-#![allow(dead_code, unused_imports)]
-
 mod captures;
 mod directory;
 pub(crate) mod facts;
 pub(crate) mod pcapng;
 mod reason;
 mod store;
+pub(crate) mod tape;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod trigger;
 mod writer;
 
@@ -22,8 +20,6 @@ pub(crate) use directory::{DirectoryBounds, file_name};
 pub(crate) use reason::Reason;
 pub(crate) use store::Found;
 pub(crate) use trigger::Triggers;
-
-pub(crate) mod tape;
 
 use klamp_codec::kept::Kept;
 use klamp_codec::versions::VersionTable;

@@ -97,21 +97,34 @@ impl Store {
         Ok(given_up)
     }
 
-    /// Adds frames to a capture that goes on; tells how many others were given up for them.
+    /// Adds frames to a capture that goes on, in place of those that it has of the same bytes (of one that
+    /// had not ended it has the header only); tells how many others were given up for them.
     pub(super) fn append(&self, id: u64, frames: Vec<Kept>) -> Result<u64, NoRoom> {
         let mut held = self.lock();
         if !held.entries.contains_key(&id) {
             return Err(NoRoom);
         }
-        let bytes = size(&frames);
-        let given_up = self.make_room(&mut held, bytes, 0, id)?;
+        // (those that are replaced are counted twice until then)
+        let given_up = self.make_room(&mut held, size(&frames), 0, id)?;
         let Some(entry) = held.entries.get_mut(&id) else {
             return Err(NoRoom);
         };
         // (whoever reads it at this time goes on with what there was)
-        Arc::make_mut(&mut entry.capture).frames.extend(frames);
-        entry.bytes += bytes;
-        held.bytes += bytes;
+        let capture = Arc::make_mut(&mut entry.capture);
+        let before = entry.bytes;
+        for frame in frames {
+            entry.bytes += size(std::slice::from_ref(&frame));
+            let is_it = |kept: &&mut Kept| kept.direction == frame.direction && kept.at == frame.at;
+            match capture.frames.iter_mut().rev().find(is_it) {
+                Some(same) => {
+                    entry.bytes -= size(std::slice::from_ref(same));
+                    *same = frame;
+                }
+                None => capture.frames.push(frame),
+            }
+        }
+        let after = entry.bytes;
+        held.bytes = held.bytes - before + after;
         Ok(given_up)
     }
 
@@ -277,6 +290,22 @@ mod tests {
         assert_eq!(store.append(1, vec![frame(1)]), Err(NoRoom), "it is gone");
         assert!(store.remove(2) && !store.remove(2));
         assert_eq!(store.bytes(), 0);
+    }
+
+    #[test]
+    fn a_frame_that_has_come_to_its_end_meanwhile_is_there_once() {
+        let store = Store::new(BOUNDS);
+        store.insert(capture(1, 10), 1, later()).unwrap();
+        store.append(1, vec![frame(20), frame(30)]).unwrap();
+        let mut whole = frame(20);
+        whole.at = store.find(1).unwrap().capture.frames[1].at;
+        whole.parts.push(Part::Bytes(vec![b'y'; 100]));
+        store.append(1, vec![whole.clone()]).unwrap();
+        let found = store.find(1).unwrap();
+        assert_eq!(found.capture.frames.len(), 3);
+        assert_eq!(found.capture.frames[1], whole);
+        let expected = size_of::<Capture>() + size(&found.capture.frames);
+        assert_eq!((found.bytes, store.bytes()), (expected, expected));
     }
 
     #[test]

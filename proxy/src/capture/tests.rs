@@ -1,19 +1,22 @@
 //! What the tests of captures are made of.
 
-use super::Capture;
+use super::{Capture, CaptureTerms, Captures};
 use klamp_codec::Direction;
 use klamp_codec::kept::{Kept, Part, Reading};
-use std::fs;
+use klamp_metrics::Metrics;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::time::SystemTime;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, SystemTime};
+use std::{fs, io};
 
-/// A frame of so many bytes.
+/// A frame of so many bytes, like no other.
 pub(super) fn frame(bytes: u64) -> Kept {
+    static AT: AtomicU64 = AtomicU64::new(0);
     Kept {
         direction: Direction::Request,
         exchange: None,
-        at: 0,
+        at: AT.fetch_add(1_000_000, Relaxed),
         bytes,
         received: SystemTime::UNIX_EPOCH,
         latency: None,
@@ -24,7 +27,7 @@ pub(super) fn frame(bytes: u64) -> Kept {
 }
 
 /// A capture of one such frame.
-pub(super) fn capture(id: u64, bytes: u64) -> Capture {
+pub(crate) fn capture(id: u64, bytes: u64) -> Capture {
     Capture {
         id,
         reason: "UNNAMED_250 in Produce".to_owned(),
@@ -40,6 +43,26 @@ pub(super) fn capture(id: u64, bytes: u64) -> Capture {
         frames: vec![frame(bytes)],
         table: None,
     }
+}
+
+/// Captures that go on for three frames, and whose files have a byte a frame.
+pub(crate) fn captures(on: &str, metrics: Arc<Metrics>) -> Captures {
+    captures_within(1 << 20, on, metrics)
+}
+
+/// The same, of so much memory.
+pub(crate) fn captures_within(memory: usize, on: &str, metrics: Arc<Metrics>) -> Captures {
+    let terms = CaptureTerms {
+        on: on.parse().unwrap(),
+        frames: 3,
+        time: Duration::from_secs(3600),
+        memory,
+        directory: None,
+    };
+    let encode = |capture: &Capture, out: &mut dyn io::Write| {
+        out.write_all(&vec![b'x'; capture.frames.len()])
+    };
+    Captures::new(terms, encode, metrics).unwrap()
 }
 
 /// An empty directory that goes with its test.

@@ -5,6 +5,7 @@
 
 use super::RunArgs;
 use crate::capture::tape::Settings;
+use crate::capture::{CaptureTerms, DirectoryBounds};
 use crate::destination::{OwnAddresses, Upstream};
 use crate::log::LogFormat;
 use klamp_codec::session::{Clamp, NonKafka};
@@ -22,6 +23,7 @@ pub(crate) struct Config {
     pub(crate) debug: Option<SocketAddr>,
     /// Present where `debug` is not a loopback address; never empty.
     pub(crate) debug_token: Option<String>,
+    pub(crate) captures: CaptureTerms,
     pub(crate) log_format: LogFormat,
     pub(crate) log_filter: Targets,
     pub(crate) clamp: Clamp,
@@ -72,6 +74,8 @@ pub(crate) enum ConfigError {
     OpenDebug(SocketAddr),
     #[error("--debug-token is empty")]
     EmptyToken,
+    #[error("--capture-on: {0}")]
+    CaptureOn(String),
     #[error("log level {directives:?}: {cause}")]
     LogLevel { directives: String, cause: String },
 }
@@ -88,6 +92,8 @@ impl RunArgs {
         {
             return Err(ConfigError::OpenDebug(debug));
         }
+        // (a quarter for what was captured, the rest for what may be)
+        let captures_memory = self.capture_memory / 4;
         Ok(Config {
             routes: pair(self.listen, self.upstream)?,
             admin: self.admin,
@@ -95,6 +101,19 @@ impl RunArgs {
             debug_token: self.debug_token,
             log_format: self.log_format,
             log_filter: log_filter(self.log_level.or(rust_log))?,
+            captures: CaptureTerms {
+                on: (self.capture_on.join(",").parse()).map_err(ConfigError::CaptureOn)?,
+                frames: self.capture_frames,
+                time: self.capture_time,
+                memory: captures_memory,
+                directory: self.capture_dir.map(|path| {
+                    let bounds = DirectoryBounds {
+                        files: self.capture_dir_max_files.get() as usize,
+                        bytes: self.capture_dir_max_bytes,
+                    };
+                    (path, bounds)
+                }),
+            },
             clamp: self.clamp,
             non_kafka: self.non_kafka,
             max_connections: self.max_connections,
@@ -106,7 +125,7 @@ impl RunArgs {
             drain_refuse_new: self.drain_refuse_new,
             threads: self.threads.unwrap_or_else(default_threads),
             recorder: Settings {
-                memory: self.capture_memory,
+                memory: self.capture_memory - captures_memory,
                 records: self.capture_records,
                 opaque: self.capture_opaque,
             },
@@ -282,6 +301,36 @@ mod tests {
             assert_eq!(config.non_kafka, NonKafka::Pass);
         }
         assert!(run(&[&ROUTE[..], &["--clamp=decode"]].concat()).is_err());
+    }
+
+    #[test]
+    fn triggers_are_a_list_or_several_flags() {
+        let on = |args: &[&str]| config(args).map(|config| config.captures.on.to_string());
+        assert_eq!(on(&[]), Ok("BEYOND".to_owned()));
+        let both = ["--capture-on=UNNAMED,Produce:10", "--capture-on=close"];
+        assert_eq!(
+            on(&both),
+            Ok("UNNAMED,Produce:MESSAGE_TOO_LARGE,close".to_owned())
+        );
+        let wrong = on(&["--capture-on=UNNAMED", "--capture-on=SOMETHING"]);
+        assert!(matches!(wrong, Err(ConfigError::CaptureOn(_))), "{wrong:?}");
+    }
+
+    #[test]
+    fn a_directory_of_captures_has_bounds() {
+        assert_eq!(config(&[]).unwrap().captures.directory, None);
+        let given = [
+            "--capture-dir=d",
+            "--capture-dir-max-files=7",
+            "--capture-dir-max-bytes=1MiB",
+        ];
+        let bounds = DirectoryBounds {
+            files: 7,
+            bytes: 1 << 20,
+        };
+        let expected = Some(("d".into(), bounds));
+        assert_eq!(config(&given).unwrap().captures.directory, expected);
+        assert!(run(&[&ROUTE[..], &["--capture-dir-max-files=0"]].concat()).is_err());
     }
 
     #[test]

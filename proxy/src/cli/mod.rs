@@ -7,8 +7,8 @@ mod values;
 pub(crate) use config::{Config, RouteConfig};
 
 use self::values::{
-    TimeLimit, address, api_version, capture_memory, one_of, positive_time, request_bytes, time,
-    time_limit,
+    TimeLimit, address, api_version, capture_memory, file_bytes, one_of, positive_time,
+    request_bytes, time, time_limit,
 };
 use crate::destination::Upstream;
 use crate::log::LogFormat;
@@ -87,8 +87,8 @@ pub(crate) struct RunArgs {
     #[arg(help_heading = "Observation")]
     admin: Option<SocketAddr>,
 
-    /// Address of the pages for operators: /versions, /connections, /clients. Not served unless
-    /// given; an address other than loopback needs --debug-token.
+    /// Address of the pages for operators: /versions, /connections, /clients, /captures. Not
+    /// served unless given; an address other than loopback needs --debug-token.
     #[arg(long, env = "KLAMP_DEBUG", value_name = "IP:PORT", value_parser = address)]
     #[arg(help_heading = "Observation")]
     debug: Option<SocketAddr>,
@@ -114,6 +114,66 @@ pub(crate) struct RunArgs {
     #[arg(long, env = "KLAMP_LOG_LEVEL", value_name = "FILTER")]
     #[arg(help_heading = "Observation")]
     log_level: Option<String>,
+
+    /// What makes klamp keep what a connection said last (/captures on --debug, --capture-dir), between
+    /// commas: BEYOND, an error code that kafka-protocol does not know; UNNAMED, one that nothing
+    /// names; an error code by name or number, of all APIs or, as in Produce:10, of one; malformed;
+    /// mismatch (of correlation ids); slow=TIME, an answer later than that beyond the wait that was asked
+    /// for; close, with requests in flight or right after acks=0; none.
+    #[arg(
+        long,
+        env = "KLAMP_CAPTURE_ON",
+        value_name = "LIST",
+        default_value = "BEYOND"
+    )]
+    #[arg(help_heading = "Captures")]
+    capture_on: Vec<String>,
+
+    /// Frames that a capture goes on for after what triggered it.
+    #[arg(
+        long,
+        env = "KLAMP_CAPTURE_FRAMES",
+        value_name = "N",
+        default_value_t = 32
+    )]
+    #[arg(help_heading = "Captures")]
+    capture_frames: u32,
+
+    /// How long a capture goes on at most.
+    #[arg(
+        long,
+        env = "KLAMP_CAPTURE_TIME",
+        value_name = "TIME",
+        default_value = "2s"
+    )]
+    #[arg(value_parser = time, help_heading = "Captures")]
+    capture_time: Duration,
+
+    /// Directory to write captures to, as klamp-<time>-<id>-<reason>.pcapng that only their owner can
+    /// read. It must be there.
+    #[arg(long, env = "KLAMP_CAPTURE_DIR", value_name = "DIR")]
+    #[arg(help_heading = "Captures")]
+    capture_dir: Option<PathBuf>,
+
+    /// Files of klamp's that there may be; the oldest are removed.
+    #[arg(
+        long,
+        env = "KLAMP_CAPTURE_DIR_MAX_FILES",
+        value_name = "N",
+        default_value = "100"
+    )]
+    #[arg(help_heading = "Captures")]
+    capture_dir_max_files: NonZeroU32,
+
+    /// Bytes that they may have together; the oldest are removed.
+    #[arg(
+        long,
+        env = "KLAMP_CAPTURE_DIR_MAX_BYTES",
+        value_name = "SIZE",
+        default_value = "256MiB"
+    )]
+    #[arg(value_parser = file_bytes, help_heading = "Captures")]
+    capture_dir_max_bytes: u64,
 
     /// Which versions clients are offered: no more than kafka-protocol can encode (keys that it lacks
     /// are hidden), all that klamp can read (everything up to Kafka 4.4), or what the broker says.

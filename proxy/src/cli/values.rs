@@ -42,12 +42,23 @@ pub(super) fn time(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// At least a byte.
+pub(super) fn file_bytes(text: &str) -> Result<u64, String> {
+    match size(text)? {
+        0 => Err("expected at least 1 byte".to_owned()),
+        bytes => Ok(bytes),
+    }
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    let size: Result<bytesize::ByteSize, _> = text.parse();
+    size.map(|size| size.as_u64())
+        .map_err(|_| "expected a size, as in 104857600, 100MiB or 100MB".to_owned())
+}
+
 /// From a byte to what a frame's length can say.
 pub(super) fn request_bytes(text: &str) -> Result<u32, String> {
-    let size: bytesize::ByteSize = text
-        .parse()
-        .map_err(|_| "expected a size, as in 104857600, 100MiB or 100MB".to_owned())?;
-    match u32::try_from(size.as_u64()) {
+    match u32::try_from(size(text)?) {
         Ok(bytes) if bytes > 0 && i32::try_from(bytes).is_ok() => Ok(bytes),
         // The length of a frame is an int32, so that 2GiB itself is one byte too many.
         Ok(bytes) if bytes == 1 << 31 => Ok(i32::MAX as u32),
@@ -98,6 +109,7 @@ mod tests {
         assert_eq!(request_bytes("100MiB"), Ok(104_857_600));
         assert_eq!(request_bytes("100MB"), Ok(100_000_000));
         assert_eq!(request_bytes("512"), Ok(512));
+        assert_eq!(file_bytes("3GiB"), Ok(3 << 30));
         assert_eq!(request_bytes("2GiB"), Ok(i32::MAX as u32));
         assert_eq!(capture_memory("0"), Ok(0));
         assert_eq!(capture_memory("1MiB"), Ok(1 << 20));
@@ -115,6 +127,7 @@ mod tests {
         for memory in ["1", "1KiB", "-1", "all"] {
             assert!(capture_memory(memory).is_err(), "{memory}");
         }
+        assert!(file_bytes("0").is_err() && file_bytes("much").is_err());
         for limit in ["0s", "10", "never", "-1s", "300years", ""] {
             assert!(time_limit(limit).is_err(), "{limit}");
         }

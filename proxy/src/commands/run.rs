@@ -3,6 +3,7 @@
 
 use crate::accept::{self, Dealer, Listener};
 use crate::admin::{self, AdminState, Surface};
+use crate::capture::{Captures, pcapng};
 use crate::cli::{Config, Exit, RunArgs};
 use crate::descriptors;
 use crate::destination::{OwnAddresses, Route};
@@ -10,13 +11,14 @@ use crate::drain::{self, Signals, Terms};
 use crate::log;
 use crate::record::{self, Watch};
 use crate::relay::HoldBudget;
-use crate::worker::{Service, Worker};
+use crate::worker::{Order, Service, Worker};
 use klamp_codec::session::{Clamp, Policy};
 use klamp_codec::versions::TableStore;
 use klamp_metrics::Metrics;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
 use tokio::task::JoinSet;
@@ -24,6 +26,9 @@ use tracing::{error, info};
 
 /// Bytes that all connections may hold together beyond their buffers, while a message is rewritten.
 const HOLD_BUDGET: usize = 64 << 20;
+
+/// How long the end of the process waits for captures to be written.
+const LAST_CAPTURES: Duration = Duration::from_secs(1);
 
 /// Runs until a signal ends it.
 pub(crate) fn run(args: RunArgs) -> Exit {
@@ -64,6 +69,8 @@ enum Trouble {
         address: SocketAddr,
         cause: io::Error,
     },
+    #[error("cannot write to the directory of captures (--capture-dir): {0}")]
+    CaptureDirectory(io::Error),
     #[error("cannot start: {0}")]
     Start(io::Error),
     #[error("a thread that relays connections has died: this is a fault of klamp's own")]
@@ -74,6 +81,7 @@ impl Trouble {
     fn exit(&self) -> Exit {
         match self {
             Self::Listen { .. } => Exit::CannotListen,
+            Self::CaptureDirectory(_) => Exit::Usage,
             Self::Start(_) | Self::WorkerDied => Exit::Failed,
         }
     }
@@ -103,7 +111,13 @@ async fn serve(config: Config) -> Result<(), Trouble> {
     let metrics = Metrics::new(watch_for);
     metrics.limit_connections(max_connections.get().into());
     let own = bound.iter().map(|own| (own.ip().to_string(), own.port()));
-    let watch = Watch::new(metrics, own.collect());
+    let captures = Captures::new(
+        config.captures.clone(),
+        |capture, out| pcapng::write(capture, out),
+        metrics.clone(),
+    );
+    let captures = captures.map_err(Trouble::CaptureDirectory)?;
+    let watch = Watch::new(metrics, own.collect(), captures);
     let service = Arc::new(Service {
         policy: Arc::new(policy(&config)),
         watch: watch.clone(),
@@ -111,7 +125,7 @@ async fn serve(config: Config) -> Result<(), Trouble> {
         own: OwnAddresses::new(bound),
         dial_timeout: config.dial_timeout,
         recorder: config.recorder,
-        tapes: Arc::default(),
+        tapes: watch.captures.tapes.clone(),
         threads: config.threads.get(),
     });
     let workers = (0..config.threads.get())
@@ -121,7 +135,12 @@ async fn serve(config: Config) -> Result<(), Trouble> {
     let shard = watch.metrics.shard();
     let dealer = Dealer::new(workers, max_connections, watch.clone(), shard);
 
-    let state = AdminState::new(watch, service.policy.clone(), config.debug_token);
+    let wake = {
+        let dealer = dealer.clone();
+        move || dealer.order_all(|| Order::Look)
+    };
+    let policy = service.policy.clone();
+    let state = AdminState::new(watch.clone(), policy, config.debug_token, wake);
     for (pages, surface, what) in [
         (admin, Surface::Admin, "pages for probes and Prometheus"),
         (debug, Surface::Debug, "pages for operators"),
@@ -159,6 +178,7 @@ async fn serve(config: Config) -> Result<(), Trouble> {
         "draining"
     );
     drain::drain(terms, &dealer, accepting, signals).await;
+    watch.captures.finish(LAST_CAPTURES);
     Ok(())
 }
 

@@ -6,6 +6,7 @@
 //! accounted when the record is dropped, so that no exit path can forget it.
 
 mod addresses;
+mod capturing;
 mod catalog;
 mod notices;
 mod said;
@@ -16,7 +17,9 @@ mod tests;
 pub(crate) use catalog::catalog;
 
 use self::addresses::OwnNames;
+use self::capturing::Capturing;
 use self::notices::Notices;
+use crate::capture::Captures;
 use crate::capture::tape::{Arena, Recorder};
 use crate::relay::{Ended, Meter};
 use crate::view::{Client, ClientName, ConnView, Software, Views, cut};
@@ -40,6 +43,7 @@ const UNNAMED: usize = 16;
 pub(crate) struct Watch {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) views: Views,
+    pub(crate) captures: Captures,
     notices: Notices,
     own: OwnNames,
 }
@@ -47,7 +51,11 @@ pub(crate) struct Watch {
 impl Watch {
     /// `own_addresses`: every `host:port` that klamp listens on or advertises. An answer that names
     /// any other address sends clients past klamp. Empty where that cannot be told.
-    pub(crate) fn new(metrics: Arc<Metrics>, own_addresses: Vec<(String, u16)>) -> Arc<Self> {
+    pub(crate) fn new(
+        metrics: Arc<Metrics>,
+        own_addresses: Vec<(String, u16)>,
+        captures: Captures,
+    ) -> Arc<Self> {
         let own = OwnNames::new(own_addresses);
         if !own.is_empty() {
             metrics.foreign_addresses();
@@ -55,6 +63,7 @@ impl Watch {
         Arc::new(Self {
             metrics,
             views: Views::default(),
+            captures,
             notices: Notices::default(),
             own,
         })
@@ -79,6 +88,7 @@ pub(crate) struct Record {
     unnamed: Vec<(ApiKey, ErrorCode)>,
     /// Why bytes were rejected, and what stood where a length should be.
     rejected: Option<(RejectReason, i32)>,
+    capturing: Option<Box<Capturing>>,
     ended: Option<Ended>,
     recorder: Recorder,
 }
@@ -102,6 +112,7 @@ impl Record {
             counted: None,
             unnamed: Vec::new(),
             rejected: None,
+            capturing: None,
             ended: None,
             recorder: Recorder::Off,
         }
@@ -121,6 +132,7 @@ impl Record {
     pub(crate) fn ended(&mut self, ended: Ended) {
         self.ended = Some(ended);
         self.note_end(ended);
+        self.capture_on_end(ended);
     }
 
     fn row(&self, api_key: ApiKey) -> KeyRow {
@@ -198,6 +210,14 @@ impl Record {
         self.client = Some(self.watch.views.name(&self.view, name));
     }
 
+    /// Costs a look at one field where no capture is under way.
+    #[inline]
+    fn frame_ended(&mut self, direction: Direction) {
+        if self.capturing.is_some() {
+            self.capture_sees_end(direction);
+        }
+    }
+
     fn in_flight(&self, requests: u32) {
         let before = self.view.in_flight();
         self.shard
@@ -212,6 +232,9 @@ impl Record {
             .error_code(self.row(exchange.api_key), code.0, count);
         if !is_named {
             self.unnamed(exchange, code);
+        }
+        if code != ErrorCode::NONE {
+            self.capture_on_code(exchange, code);
         }
     }
 
@@ -277,6 +300,7 @@ impl Record {
             } => {
                 self.shard.opaque(opaque_reason(reason));
                 self.note_opaque(direction, exchange, reason, fault);
+                self.capture_on_opaque(direction, exchange, reason);
             }
             Observation::Trailing { exchange, bytes } => {
                 self.note_trailing(direction, exchange, bytes);
@@ -295,6 +319,7 @@ impl Record {
             Observation::Mismatch { expected, got } => {
                 self.watch.metrics.correlation_mismatch();
                 self.note_mismatch(expected, got);
+                self.capture_on_mismatch();
             }
             Observation::Rejected { reason, length } => {
                 let labels = (direction_label(direction), reject_label(reason));
@@ -339,6 +364,7 @@ impl Observer for Record {
                 frame_bytes,
             } => {
                 self.request_end(exchange, frame_bytes);
+                self.frame_ended(direction);
             }
             Observation::InFlight(requests) => self.in_flight(requests),
             Observation::Hole { .. } | Observation::Token { .. } => {}
@@ -351,6 +377,9 @@ impl Observer for Record {
                 if let Some(latency) = latency {
                     self.shard
                         .answered_after(self.row(exchange.api_key), latency, wait);
+                    if self.watch.captures.is_slow(latency) {
+                        self.capture_on_slow(exchange, latency, wait);
+                    }
                 }
             }
             Observation::Errors {
@@ -373,6 +402,7 @@ impl Observer for Record {
                 };
                 self.shard
                     .response(self.row(exchange.api_key), outcome, frame_bytes);
+                self.frame_ended(direction);
             }
             rare => self.observe_rare(direction, rare),
         }
@@ -404,11 +434,17 @@ impl Meter for Record {
     #[inline]
     fn settled(&mut self, direction: Direction, input: &Input<'_>, step: &Step) {
         self.recorder.settled(direction, input, step);
+        self.capture_settled();
+    }
+
+    fn rests(&mut self) {
+        self.capture_wanted();
     }
 }
 
 impl Drop for Record {
     fn drop(&mut self) {
+        self.capture_last();
         self.in_flight(0);
         self.shard.connection_closed();
         self.watch

@@ -47,6 +47,12 @@ impl Local {
         self.wake_all();
     }
 
+    /// Has every relay of this thread polled, so that its observer looks what is asked of it
+    /// ([`Meter::rests`](super::Meter::rests)).
+    pub(crate) fn look(&self) {
+        self.wake_all();
+    }
+
     fn wake_all(&self) {
         for (_, waker) in self.members.borrow().iter() {
             waker.wake_by_ref();

@@ -59,6 +59,9 @@ pub(crate) trait Meter: Observer {
     /// The session has answered.
     #[inline]
     fn settled(&mut self, _: Direction, _: &Input<'_>, _: &Step) {}
+
+    /// The connection's task has done what it could, and nobody is being asked anything.
+    fn rests(&mut self) {}
 }
 
 /// Moves the bytes of one connection until it has ended; gives why, and the observer back.
@@ -97,7 +100,9 @@ impl<C: Wire, U: Wire, O: Meter> Future for Relay<C, U, O> {
         let Some(observer) = &mut me.observer else {
             return Poll::Pending;
         };
-        let ended = ready!(me.conversation.poll(observer, cx));
+        let ended = me.conversation.poll(observer, cx);
+        observer.rests();
+        let ended = ready!(ended);
         me.observer
             .take()
             .map_or(Poll::Pending, |observer| Poll::Ready((ended, observer)))

@@ -39,6 +39,7 @@ impl Views {
             in_flight: AtomicU32::new(0),
             requests: AtomicU64::new(0),
             moved: [AtomicU64::new(0), AtomicU64::new(0)],
+            wanted: AtomicU64::new(0),
             told: Mutex::default(),
             uses: Uses::default(),
         });
@@ -64,6 +65,11 @@ impl Views {
         let client = self.clients.named(name);
         told.client = Some(Arc::clone(&client));
         client
+    }
+
+    /// The live connection of this id.
+    pub(crate) fn find(&self, id: u64) -> Option<Arc<ConnView>> {
+        lock(&self.live).get(&id).cloned()
     }
 
     /// All live connections, the oldest first.
@@ -96,6 +102,8 @@ pub(crate) struct ConnView {
     requests: AtomicU64,
     /// Requests, responses.
     moved: [AtomicU64; 2],
+    /// The id of a capture that somebody wants of it; 0: nobody.
+    wanted: AtomicU64,
     told: Mutex<Told>,
     uses: Uses,
 }
@@ -127,13 +135,32 @@ impl ConnView {
     }
 
     /// The broker's address, as dialled.
-    #[allow(dead_code)] // until captures are taken
     pub(crate) fn broker(&self) -> Option<SocketAddr> {
         lock(&self.told).broker
     }
 
     pub(crate) fn set_table(&self, table: &Arc<VersionTable>) {
         lock(&self.told).table = Some(Arc::clone(table));
+    }
+
+    /// Asks for a capture, to be taken when the connection is woken; `false` where one is asked for
+    /// already.
+    pub(crate) fn want_capture(&self, id: u64) -> bool {
+        (self.wanted.compare_exchange(0, id, Relaxed, Relaxed)).is_ok()
+    }
+
+    /// Takes back what was asked for.
+    pub(crate) fn want_no_capture(&self, id: u64) {
+        let _ = self.wanted.compare_exchange(id, 0, Relaxed, Relaxed);
+    }
+
+    /// The id of the capture that is wanted, told once.
+    #[inline]
+    pub(crate) fn take_wanted(&self) -> Option<u64> {
+        match self.wanted.load(Relaxed) {
+            0 => None,
+            _ => Some(self.wanted.swap(0, Relaxed)).filter(|id| *id > 0),
+        }
     }
 
     /// Requests that wait for their response.

@@ -32,6 +32,7 @@ pub(crate) struct Klamp {
     log: Receiver<Value>,
     listens: Vec<SocketAddr>,
     admin: Option<SocketAddr>,
+    debug: Option<SocketAddr>,
 }
 
 impl Klamp {
@@ -63,12 +64,14 @@ impl Klamp {
             log,
             listens: Vec::new(),
             admin: None,
+            debug: None,
         };
         loop {
             let line = klamp.next_line();
             match line["message"].as_str() {
                 Some("listening") => klamp.listens.push(address(&line)),
                 Some("pages for probes and Prometheus") => klamp.admin = Some(address(&line)),
+                Some("pages for operators") => klamp.debug = Some(address(&line)),
                 Some("ready") => return klamp,
                 _ => {}
             }
@@ -95,6 +98,23 @@ impl Klamp {
         let (head, page) = answer.split_once("\r\n\r\n").unwrap();
         let status = head.split(' ').nth(1).unwrap();
         (status.parse().unwrap(), page.to_owned())
+    }
+
+    /// What `--debug` answers to a request of this method: the status and the page.
+    pub(crate) fn debug_page(&self, method: &str, path: &str, body: &str) -> (u16, Vec<u8>) {
+        let mut stream = TcpStream::connect(self.debug.unwrap()).unwrap();
+        let length = body.len();
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n{body}"
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        let end = answer.windows(4).position(|at| at == b"\r\n\r\n").unwrap();
+        let page = answer.split_off(end + 4);
+        let head = String::from_utf8(answer).unwrap();
+        let status = head.split(' ').nth(1).unwrap();
+        (status.parse().unwrap(), page)
     }
 
     /// Waits until `/metrics` has this line.

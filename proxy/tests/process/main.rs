@@ -2,6 +2,7 @@
 //! are scripted here; real brokers and clients are elsewhere.
 
 mod broker;
+mod captures;
 mod client;
 mod decode;
 mod dialling;

@@ -14,7 +14,7 @@
 //! In the middle of a poll the bytes of that poll are not here yet: whoever wants them waits for
 //! [`Tape::settled`]. [`Usage`] tells what all tapes of the process take.
 
-// Nothing takes snapshots yet.
+// The lanes do not tell yet of bytes that come behind a step.
 #![allow(dead_code)]
 
 mod arena;
@@ -28,8 +28,7 @@ mod write;
 
 pub(crate) use arena::{Arena, Settings, Usage};
 pub(crate) use recorder::Recorder;
-#[allow(unused_imports)]
-pub(crate) use snapshot::{Mark, Snapshot};
+pub(crate) use snapshot::Mark;
 
 use self::entry::{Head, Note, RUN};
 use self::reel::{CHUNK, CHUNKS, Reel};

@@ -1,8 +1,11 @@
 //! Drives records with made-up observations, and looks at what metrics and views say of them.
 
+mod capturing;
 mod log;
 
 use super::*;
+use crate::capture::tape::{Arena, Settings};
+use crate::capture::tests::captures;
 use crate::relay::Ended;
 use klamp_codec::observation::{CloseReason, Outcome as Went};
 use klamp_codec::{CorrelationId, Direction::Request, Direction::Response};
@@ -29,18 +32,23 @@ impl Rig {
     fn new() -> Self {
         let metrics = Metrics::new(catalog());
         let shard = metrics.shard();
-        let watch = Watch::new(metrics, vec![("127.0.0.1".to_owned(), 9192)]);
+        let captures = captures("BEYOND", metrics.clone());
+        let own = vec![("127.0.0.1".to_owned(), 9192)];
+        let watch = Watch::new(metrics, own, captures);
         Self { watch, shard }
     }
 
     fn record(&self) -> Record {
         let peer = "10.0.0.1:4000".parse().unwrap();
-        Record::new(
-            self.watch.clone(),
-            self.shard.clone(),
-            peer,
-            "broker:9092".into(),
-        )
+        let (watch, shard) = (self.watch.clone(), self.shard.clone());
+        let mut record = Record::new(watch, shard, peer, "broker:9092".into());
+        let settings = Settings {
+            memory: 1 << 20,
+            records: false,
+            opaque: false,
+        };
+        record.keep_in(Arena::new(settings, 1, Arc::default()).as_ref());
+        record
     }
 
     /// The value of a series; 0 where there is none.
@@ -56,6 +64,7 @@ impl Rig {
 impl Record {
     fn sees(&mut self, direction: Direction, what: Observation<'_>) {
         self.observe(direction, 0, what);
+        self.capture_settled();
     }
 
     fn request(&mut self, exchange: Exchange, client_id: Option<&[u8]>) {

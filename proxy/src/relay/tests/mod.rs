@@ -3,6 +3,7 @@
 
 mod conversation;
 mod lane;
+mod recorded;
 mod script;
 mod splice;
 mod tcp;

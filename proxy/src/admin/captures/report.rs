@@ -1,0 +1,246 @@
+//! What is told of captures: a line each, or one with a line for each of its frames.
+
+use crate::capture::Found;
+use crate::columns::Columns;
+use crate::shown::Shown;
+use bytesize::ByteSize;
+use klamp_codec::kept::{Change, Kept, Reading};
+use klamp_codec::{ApiKey, Direction};
+use serde::Serialize;
+use std::fmt::Write;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// All captures, the oldest first.
+#[derive(Serialize)]
+pub(super) struct Report {
+    captures: Vec<Summary>,
+}
+
+impl Report {
+    pub(super) fn of(all: &[Found]) -> Self {
+        Self {
+            captures: all.iter().map(Summary::of).collect(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Summary {
+    id: u64,
+    /// RFC 3339, UTC.
+    taken: String,
+    /// As metrics label it.
+    kind: &'static str,
+    reason: String,
+    /// As at `/connections`.
+    connection: u64,
+    client: SocketAddr,
+    upstream: Arc<str>,
+    broker: Option<SocketAddr>,
+    client_id: Option<String>,
+    software_name: Option<String>,
+    software_version: Option<String>,
+    /// `recording` or `complete`.
+    state: &'static str,
+    frames: usize,
+    /// Frames that passed before and were not kept any more.
+    lost_frames: u64,
+    /// Of memory.
+    bytes: usize,
+    /// In `--capture-dir`.
+    file: Option<Arc<str>>,
+}
+
+impl Summary {
+    fn of(found: &Found) -> Self {
+        let capture = &found.capture;
+        let (software_name, software_version) = capture.software.clone().unzip();
+        Self {
+            id: capture.id,
+            taken: time(capture.taken),
+            kind: capture.kind,
+            reason: capture.reason.clone(),
+            connection: found.connection,
+            client: capture.client,
+            upstream: capture.upstream.clone(),
+            broker: capture.broker,
+            client_id: capture.client_id.clone(),
+            software_name,
+            software_version,
+            state: if found.is_recording() {
+                "recording"
+            } else {
+                "complete"
+            },
+            frames: capture.frames.len(),
+            lost_frames: capture.lost_frames,
+            bytes: found.bytes,
+            file: found.file.clone(),
+        }
+    }
+
+    fn software(&self) -> String {
+        match (&self.software_name, &self.software_version) {
+            (None, _) => "-".to_owned(),
+            (name, version) => format!("{} {}", shown(name), shown(version)),
+        }
+    }
+}
+
+pub(super) fn text(report: &Report) -> String {
+    if report.captures.is_empty() {
+        return "no captures\n".to_owned();
+    }
+    let mut columns = Columns::new([
+        "id",
+        "taken",
+        "reason",
+        "client",
+        "client id",
+        "software",
+        "upstream",
+        "frames",
+        "state",
+        "file",
+    ]);
+    for capture in &report.captures {
+        columns.row([
+            capture.id.to_string(),
+            capture.taken.clone(),
+            capture.reason.clone(),
+            capture.client.to_string(),
+            shown(&capture.client_id),
+            capture.software(),
+            capture.upstream.to_string(),
+            capture.frames.to_string(),
+            capture.state.to_owned(),
+            capture.file.as_deref().unwrap_or("-").to_owned(),
+        ]);
+    }
+    columns.text()
+}
+
+/// A capture and its frames.
+#[derive(Serialize)]
+pub(super) struct Detail {
+    #[serde(flatten)]
+    summary: Summary,
+    /// The frames in it, in order of time.
+    exchanges: Vec<Frame>,
+}
+
+#[derive(Serialize)]
+struct Frame {
+    received: String,
+    /// `request` or `response`.
+    direction: &'static str,
+    api_key: Option<i16>,
+    name: Option<&'static str>,
+    api_version: Option<i16>,
+    correlation_id: Option<i32>,
+    /// As received, length field included.
+    bytes: u64,
+    latency_seconds: Option<f64>,
+    /// How far it was understood, and what was done to it.
+    note: &'static str,
+}
+
+impl Detail {
+    pub(super) fn of(found: &Found) -> Self {
+        Self {
+            summary: Summary::of(found),
+            exchanges: found.capture.frames.iter().map(Frame::of).collect(),
+        }
+    }
+}
+
+impl Frame {
+    fn of(kept: &Kept) -> Self {
+        let api_key = kept.exchange.map(|exchange| exchange.api_key);
+        Self {
+            received: time(kept.received),
+            direction: match kept.direction {
+                Direction::Request => "request",
+                Direction::Response => "response",
+            },
+            api_key: api_key.map(|key| key.0),
+            name: api_key.and_then(ApiKey::name),
+            api_version: kept.exchange.map(|exchange| exchange.api_version),
+            correlation_id: kept.exchange.map(|exchange| exchange.correlation_id.0),
+            bytes: kept.bytes,
+            latency_seconds: kept.latency.map(|latency| latency.as_secs_f64()),
+            note: match (kept.reading, kept.change) {
+                (Reading::Opaque(_), _) => "not understood",
+                (Reading::Unfinished, _) => "unfinished",
+                (Reading::Token, _) => "SASL token",
+                (Reading::Whole, Some(Change::Rewritten(_))) => "rewritten on its way",
+                (Reading::Whole, Some(Change::AnsweredHere)) => "answered by klamp",
+                (Reading::Whole, None) => "",
+            },
+        }
+    }
+}
+
+pub(super) fn detail_text(detail: &Detail) -> String {
+    let Detail { summary, exchanges } = detail;
+    let mut text = String::new();
+    let broker = summary.broker.map(|broker| broker.to_string());
+    for (name, value) in [
+        ("capture", format!("{} ({})", summary.id, summary.state)),
+        ("reason", summary.reason.clone()),
+        ("taken", summary.taken.clone()),
+        (
+            "connection",
+            format!("{} of {}", summary.connection, summary.client),
+        ),
+        ("client id", shown(&summary.client_id)),
+        ("software", summary.software()),
+        (
+            "upstream",
+            format!("{} {}", summary.upstream, broker.unwrap_or_default()),
+        ),
+        ("memory", ByteSize(summary.bytes as u64).to_string()),
+        ("lost frames", summary.lost_frames.to_string()),
+        ("file", summary.file.as_deref().unwrap_or("-").to_owned()),
+    ] {
+        let _ = writeln!(text, "{name:<14}{}", value.trim_end());
+    }
+    let mut columns = Columns::new([
+        "received",
+        "direction",
+        "api key",
+        "version",
+        "correlation id",
+        "bytes",
+        "latency",
+        "note",
+    ]);
+    let number = |number: Option<i32>| number.map_or("-".to_owned(), |number| number.to_string());
+    for frame in exchanges {
+        columns.row([
+            frame.received.clone(),
+            frame.direction.to_owned(),
+            frame
+                .api_key
+                .map_or("-".to_owned(), |key| ApiKey(key).to_string()),
+            number(frame.api_version.map(i32::from)),
+            number(frame.correlation_id),
+            frame.bytes.to_string(),
+            frame
+                .latency_seconds
+                .map_or("-".to_owned(), |seconds| format!("{seconds:.6}s")),
+            frame.note.to_owned(),
+        ]);
+    }
+    text + "\n" + &columns.text()
+}
+
+fn shown(name: &Option<String>) -> String {
+    Shown(name.as_deref().map(str::as_bytes)).to_string()
+}
+
+fn time(time: SystemTime) -> String {
+    humantime::format_rfc3339_micros(time).to_string()
+}
