@@ -15,6 +15,8 @@ const MOST: usize = 8;
 pub(crate) struct Facts {
     /// `None` for a raw SASL token, and where the frame ends before.
     pub(crate) head: Option<Of>,
+    /// It is a raw SASL token.
+    pub(crate) is_token: bool,
     /// How often each error code came, but 0.
     pub(crate) errors: Bounded<ErrorCode>,
     /// Of a Produce.
@@ -128,7 +130,9 @@ impl Form for Facts {
         });
     }
 
-    fn token(&mut self, _: u32) {}
+    fn token(&mut self, _: u32) {
+        self.is_token = true;
+    }
 
     fn value(&mut self, name: &'static str, value: Shown<'_>) {
         match (name, value) {

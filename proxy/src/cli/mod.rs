@@ -299,12 +299,18 @@ pub(crate) struct VersionsArgs {
 /// Arguments of `klamp decode`.
 #[derive(Args, Debug)]
 pub(crate) struct DecodeArgs {
-    /// File of requests, each behind its length, as they follow each other on a connection; `-` for
-    /// standard input. A frame that is cut or damaged is printed as far as it can be read.
+    /// A capture of klamp's, of tcpdump's or Wireshark's (pcapng or pcap), or a file of requests, each
+    /// behind its length, as they follow each other on a connection; `-` for standard input. What is
+    /// cut or damaged is printed as far as it can be read.
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 
-    /// The file has responses, which do not say what they answer: this API, by name or number, in
+    /// In a capture, the port of brokers, where it is neither 9092 nor to be told from who connects
+    /// or asks; connections with other ones are left out. Several are separated by commas.
+    #[arg(long, value_name = "PORT", value_delimiter = ',')]
+    pub(crate) port: Vec<u16>,
+
+    /// The file has frames of responses, which do not say what they answer: this API, by name or number, in
     /// this version, as in Fetch:12.
     #[arg(long, value_name = "API:VERSION", value_parser = api_version)]
     pub(crate) response_of: Option<(ApiKey, i16)>,

@@ -135,6 +135,94 @@ fn of_a_cut_file_all_that_is_there_is_printed_and_where_it_broke() {
     }
 }
 
+/// What `tcpdump -i any -w` would have of a connection: a request, and the broker's answer to it.
+fn capture(answer: &[u8]) -> Vec<u8> {
+    let mut file = b"\xa1\xb2\xc3\xd4\0\x02\0\x04\0\0\0\0\0\0\0\0\0\x04\0\0\0\0\0\x65".to_vec();
+    let ends = [(b"\x0a\0\0\x01", 50_000_u16), (b"\x0a\0\0\x02", 9_092)];
+    for (turn, bytes) in [&REQUESTS[24..38], answer].into_iter().enumerate() {
+        let length = 40 + bytes.len() as u16;
+        let ((from, from_port), (to, to_port)) = (ends[turn], ends[1 - turn]);
+        let mut packet = [b"\x45\0".as_slice(), &length.to_be_bytes()].concat();
+        packet.extend(b"\0\0\0\0\x40\x06\0\0");
+        packet.extend([from.as_slice(), to].concat());
+        packet.extend(from_port.to_be_bytes());
+        packet.extend(to_port.to_be_bytes());
+        packet.extend(b"\0\0\0\x01\0\0\0\x01\x50\x10\xff\xff\0\0\0\0");
+        packet.extend(bytes);
+        // Half a second later each.
+        for word in [
+            1_700_000_000,
+            turn as u32 * 500_000,
+            length.into(),
+            length.into(),
+        ] {
+            file.extend(word.to_be_bytes());
+        }
+        file.extend(packet);
+    }
+    file
+}
+
+/// To ApiVersions v0 with correlation id 8: error 250.
+const REFUSAL: &[u8] = b"\0\0\0\x0a\0\0\0\x08\0\xfa\0\0\0\0";
+
+#[test]
+fn a_capture_of_packets_is_printed_a_line_an_exchange() {
+    let file = capture(REFUSAL);
+    let given = Given::new("capture", &file);
+    let (code, line, stderr) = given.decode(&[]);
+    assert_eq!((code, stderr.as_str()), (Some(0), ""), "{line}");
+    assert_eq!(
+        line,
+        "2023-11-14T22:13:20.000000000Z 10.0.0.1:50000 -> 10.0.0.2:9092 ApiVersions v0, \
+         correlation id 8, 14 bytes: 14 bytes after 500ms, UNNAMED_250 (250)\n"
+    );
+    let (code, text, _) = given.decode(&["-v"]);
+    assert_eq!(code, Some(0));
+    assert!(
+        text.contains("\n  ErrorCode: UNNAMED_250 (250)\n"),
+        "{text}"
+    );
+    let (code, json, _) = given.decode(&["--json"]);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(code, Some(0));
+    assert_eq!(json["response"]["errorCode"], 250);
+    assert_eq!(json["totalTimeMs"], 500.0);
+    let (code, nothing, _) = given.decode(&["--port", "9093,9094"]);
+    assert_eq!((code, nothing.as_str()), (Some(0), ""));
+    let (code, _, stderr) = given.decode(&["--response-of", "Fetch:4"]);
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("takes no --response-of"), "{stderr}");
+}
+
+#[test]
+fn of_a_cut_capture_all_that_is_there_is_printed_and_where_it_broke() {
+    let file = capture(REFUSAL);
+    let given = Given::new("cut-capture", &file[..file.len() - 1]);
+    let (code, line, stderr) = given.decode(&[]);
+    assert_eq!(code, Some(1));
+    assert!(line.ends_with(": no answer in the file\n"), "{line}");
+    assert!(
+        stderr.contains("it ends in the packet at byte 94"),
+        "{stderr}"
+    );
+    // Of an answer that says more than it has.
+    let given = Given::new(
+        "broken-answer",
+        &capture(&[REFUSAL, b"\0\0\0\x0a\0"].concat()),
+    );
+    let (code, line, stderr) = given.decode(&[]);
+    assert_eq!(code, Some(1));
+    assert!(
+        line.contains("250 (250)\n") && line.contains("in the head of a frame"),
+        "{line}"
+    );
+    assert!(
+        stderr.contains("1 of 3 frames could not be read"),
+        "{stderr}"
+    );
+}
+
 #[test]
 fn what_is_no_file_of_frames_is_said_to_be_none() {
     let given = Given::new("none", b"\xff\xff\xff\xff");

@@ -15,6 +15,9 @@ use std::time::Duration;
 /// Bytes of a comment; the rest is cut.
 const MOST: usize = 32 << 10;
 
+/// How the comment on a raw SASL token begins.
+const TOKEN: &str = "SASL token";
+
 /// The comment on a frame, before which `lost` bytes of its direction were not kept.
 pub(super) fn on(kept: &Kept, table: Option<&VersionTable>, lost: u64) -> String {
     let facts = facts(kept);
@@ -33,7 +36,7 @@ pub(super) fn on(kept: &Kept, table: Option<&VersionTable>, lost: u64) -> String
                 format_args!("{name} ({key}) v{version} {direction}, correlation id {id}"),
             );
         }
-        (None, None) => line(&mut out, format_args!("SASL token, {direction}")),
+        (None, None) => line(&mut out, format_args!("{TOKEN}, {direction}")),
     }
     line(&mut out, format_args!("received: {} bytes", kept.bytes));
     if let Some(latency) = kept.latency {
@@ -182,6 +185,8 @@ fn changes(out: &mut String, kept: &Kept, table: Option<&VersionTable>) {
 /// What a comment of klamp's says.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Note {
+    /// It is a raw SASL token.
+    pub(crate) is_token: bool,
     /// Of a response what it answers.
     pub(crate) answers: Option<(ApiKey, i16)>,
     /// Bytes of the frame as it was received.
@@ -199,7 +204,9 @@ impl Note {
     pub(crate) fn read(comment: &str) -> Self {
         let mut note = Self::default();
         let mut lines = comment.lines();
-        note.answers = lines.next().and_then(answers);
+        let first = lines.next().unwrap_or_default();
+        note.is_token = first.starts_with(TOKEN);
+        note.answers = answers(first);
         for line in lines {
             let line: String = line.chars().filter(|char| !char.is_control()).collect();
             let (key, value) = line.split_once(": ").unwrap_or(("", &line));

@@ -8,7 +8,7 @@ pub(crate) mod comment;
 mod order;
 mod packets;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use super::Capture;
 use klamp_codec::Direction;
