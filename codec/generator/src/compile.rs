@@ -284,12 +284,17 @@ impl Compiler {
                 };
                 shape.add(op, named(scalar.name()), scalar.width());
             }
-            Kind::String | Kind::Bytes => {
+            Kind::String | Kind::Bytes | Kind::Records => {
                 let (length, kind) = match field.kind {
                     Kind::String => (self.length(Length::Int16), "String"),
-                    _ => (self.length(Length::Int32), "Bytes"),
+                    Kind::Bytes => (self.length(Length::Int32), "Bytes"),
+                    _ => (self.length(Length::Int32), "Records"),
                 };
-                let op = match role.filter(|role| self.is_skipped(*role)) {
+                // Where what is withheld stands is all that the data path may know of it.
+                let is_records = matches!(field.kind, Kind::Records);
+                let is_skipped =
+                    |role: &Role| is_records || reader == Reader::Hot && role::is_withheld(*role);
+                let op = match role.filter(is_skipped) {
                     Some(role) => Op::Skipped {
                         role,
                         length,
@@ -302,22 +307,6 @@ impl Compiler {
                     },
                 };
                 shape.add(op, named(kind), length.width());
-            }
-            Kind::Records => {
-                let length = self.length(Length::Int32);
-                let op = match role {
-                    Some(role) => Op::Skipped {
-                        role,
-                        length,
-                        nullable,
-                    },
-                    None => Op::Bytes {
-                        role,
-                        length,
-                        nullable,
-                    },
-                };
-                shape.add(op, named("Records"), length.width());
             }
             Kind::Struct(structure) if nullable => {
                 let mut content = Shape::default();
@@ -377,11 +366,6 @@ impl Compiler {
             }
         }
         Ok(())
-    }
-
-    /// Whether where a string or bytes stand is all that may be told of them: to the data path.
-    fn is_skipped(&self, role: Role) -> bool {
-        self.reader == Reader::Hot && role::is_withheld(role)
     }
 
     fn length(&self, classic: Length) -> Length {
