@@ -189,7 +189,7 @@ fn before(at: u32, width: u32) -> Result<u32, EditError> {
 }
 
 /// An unsigned varint: seven bits a byte, the lowest first.
-fn uvarint(mut value: u32) -> Box<[u8]> {
+pub(crate) fn uvarint(mut value: u32) -> Box<[u8]> {
     let mut bytes = Vec::with_capacity(5);
     while value > 0x7f {
         bytes.push(value as u8 | 0x80);

@@ -6,6 +6,7 @@ mod generated;
 pub mod kept;
 pub mod layout;
 pub mod local;
+pub mod mend;
 mod names;
 pub mod observation;
 mod ours;

@@ -254,6 +254,13 @@ impl Root {
         element.is_some_and(|element| element.name.is_empty())
     }
 
+    /// Whether the length stands as an unsigned varint of one more (KIP-482) of the string, bytes or
+    /// records that an event of a walk from here tells of.
+    pub(crate) fn is_compact(&self, field: FieldId) -> bool {
+        let op = self.table.ops.get(usize::from(field.0));
+        matches!(op, Some(Op::Bytes { length, .. } | Op::Skipped { length, .. }) if length.is_compact())
+    }
+
     /// Whether unknown tagged fields that an event of a walk from here tells of are the header's.
     pub fn is_of_header(&self, tags: FieldId) -> bool {
         tags.0 == self.first

@@ -10,7 +10,7 @@ mod form;
 mod json;
 mod line;
 mod reading;
-mod records;
+pub(crate) mod records;
 mod text;
 
 pub use form::{
@@ -22,6 +22,7 @@ pub use records::batch_bytes;
 pub use text::Text;
 
 use crate::layout::Root;
+use crate::mend::WithheldList;
 use crate::session::header::{self, ReadHeader};
 use crate::types::{ApiKey, CorrelationId, Direction, ErrorCode};
 use reading::Body;
@@ -70,6 +71,7 @@ pub struct Render<F> {
     length: u32,
     /// Offset in the frame of the next byte, the length field included.
     at: u64,
+    withheld: WithheldList,
     stage: Stage,
 }
 
@@ -100,8 +102,15 @@ impl<F: Form> Render<F> {
             message,
             length,
             at: 4,
+            withheld: WithheldList::default(),
             stage,
         }
+    }
+
+    /// The frame has been mended, and this is what it lacks: told is how long each field was.
+    #[must_use]
+    pub fn withheld(self, withheld: WithheldList) -> Self {
+        Self { withheld, ..self }
     }
 
     /// The next bytes of the frame. What lies beyond its end is left alone.
@@ -245,7 +254,8 @@ impl<F: Form> Render<F> {
         let start = self.at.saturating_sub(behind.len() as u64);
         let left = header::frame_bytes(self.length).saturating_sub(start);
         let left = u32::try_from(left).unwrap_or(u32::MAX);
-        let mut body = Body::new(root, start, left);
+        let withheld = std::mem::take(&mut self.withheld);
+        let mut body = Body::new(root, start, left, withheld);
         let read = body.bytes(behind, &mut self.form);
         self.stage = Stage::Body(Box::new(body));
         self.settle(read);

@@ -1,9 +1,10 @@
 //! Turns the events of a walk into what a form is told: strings put together, secrets left out, heads
 //! of batches found, and the path kept for when it breaks.
 
-use super::form::{Broken, Cause, Form, Scope, Shown, UnknownTag};
+use super::form::{Batch, Broken, Cause, Form, Scope, Shown, UnknownTag};
 use super::records::Batches;
 use crate::layout::{Event, Field, FieldId, Kind, Progress, Role, Root, Value, Walker};
+use crate::mend::WithheldList;
 use crate::types::{ApiKey, ErrorCode};
 
 /// Bytes of a string or bytes that are kept to be shown: no broker and no client of Kafka's own reads
@@ -31,7 +32,7 @@ pub(super) struct Body {
 
 impl Body {
     /// A body of `length` bytes, header's tagged fields included, from offset `start` of the frame on.
-    pub(super) fn new(root: Root, start: u64, length: u32) -> Self {
+    pub(super) fn new(root: Root, start: u64, length: u32, withheld: WithheldList) -> Self {
         Self {
             walker: Walker::new(root, length),
             at: 0,
@@ -39,6 +40,8 @@ impl Body {
             skippable: 0,
             teller: Teller {
                 root,
+                start,
+                withheld,
                 hides_tags: root.has_secrets(),
                 hidden: false,
                 scopes: Vec::new(),
@@ -161,6 +164,10 @@ impl Body {
 #[derive(Debug)]
 struct Teller {
     root: Root,
+    /// Offset in the frame of the walk's first byte.
+    start: u64,
+    /// What has been taken out of the frame.
+    withheld: WithheldList,
     /// Unknown tagged fields of this message may be secrets.
     hides_tags: bool,
     /// The bytes at hand are none.
@@ -191,6 +198,8 @@ struct Text {
 #[derive(Debug)]
 struct Region {
     field: FieldId,
+    /// Offset in the frame of its first byte.
+    at: u64,
     left: u32,
     what: What,
 }
@@ -218,15 +227,17 @@ impl Teller {
             Value::Null => form.value(name, Shown::Null),
             Value::Piece(piece, left) => self.piece(&event, field, piece, left, form),
             Value::Skipped(len) => {
-                form.value(name, Shown::Records(len));
+                form.value(name, Shown::Records(self.with_withheld(event.at, len)));
                 // Others need not begin with a batch (FetchSnapshot's).
                 let batches = (name == "Records").then(Batches::new);
-                self.begin_region(event.field, len, What::Records(batches), behind, form);
+                self.begin_region(&event, len, What::Records(batches), behind, form);
             }
             Value::UnknownTag(tag, size) => {
                 let kept = (!self.hides_tags).then(Vec::new);
+                let left = size;
+                let size = self.with_withheld(event.at, size);
                 let what = What::Tag { tag, size, kept };
-                self.begin_region(event.field, size, what, behind, form);
+                self.begin_region(&event, left, what, behind, form);
             }
             Value::Count(count) => {
                 self.open(name, Some(0));
@@ -289,7 +300,7 @@ impl Teller {
         if let Some(text) = self.text.take() {
             let kept = text.kept.as_slice();
             let shown = match (kind, kept.first_chunk()) {
-                _ if text.hidden => Shown::Withheld(text.len),
+                _ if text.hidden => Shown::Withheld(self.with_withheld(event.at, text.len)),
                 (Kind::Uuid, Some(uuid)) => Shown::Uuid(*uuid),
                 (Kind::String, _) => Shown::Text(kept, text.len),
                 _ => Shown::Bytes(kept, text.len),
@@ -298,15 +309,27 @@ impl Teller {
         }
     }
 
+    /// How long the content was that begins at offset `at` of the walk and of which `len` bytes are there.
+    fn with_withheld(&self, at: u32, len: u32) -> u32 {
+        let from = self.start.saturating_add(at.into());
+        let withheld = self.withheld.within(from, from.saturating_add(len.into()));
+        len.saturating_add(withheld)
+    }
+
     fn begin_region(
         &mut self,
-        field: FieldId,
+        event: &Event<'_>,
         left: u32,
         what: What,
         behind: &[u8],
         form: &mut dyn Form,
     ) {
-        self.region = Some(Region { field, left, what });
+        self.region = Some(Region {
+            field: event.field,
+            at: self.start.saturating_add(event.at.into()),
+            left,
+            what,
+        });
         self.fill_region(behind, form);
     }
 
@@ -318,7 +341,12 @@ impl Teller {
         let mine = bytes.get(..region.left as usize).unwrap_or(bytes);
         region.left = region.left.saturating_sub(mine.len() as u32);
         match &mut region.what {
-            What::Records(Some(batches)) => batches.bytes(mine, &mut |batch| form.batch(batch)),
+            What::Records(Some(batches)) => batches.bytes(mine, &mut |batch, behind_head| {
+                let at = region.at.saturating_add(behind_head);
+                let withheld = self.withheld.within(at, at);
+                let bytes = batch.bytes.saturating_add(withheld.into());
+                form.batch(&Batch { bytes, ..*batch });
+            }),
             What::Tag {
                 kept: Some(kept), ..
             } => {

@@ -7,7 +7,7 @@
 use super::form::{Batch, BatchKind};
 
 /// Bytes of a batch before its records.
-const HEAD: usize = 61;
+pub(crate) const HEAD: usize = 61;
 /// Bytes of a message before magic 2, up to its attributes.
 const OLD_HEAD: usize = 18;
 /// Bytes of the offset and the length, which the length does not count.
@@ -19,6 +19,8 @@ pub(super) struct Batches {
     head: Vec<u8>,
     /// Bytes before the next head.
     skip: u64,
+    /// Bytes that were looked at.
+    at: u64,
     magic: Option<u8>,
     over: bool,
 }
@@ -28,18 +30,20 @@ impl Batches {
         Self {
             head: Vec::new(),
             skip: 0,
+            at: 0,
             magic: None,
             over: false,
         }
     }
 
-    /// Looks at the next bytes.
-    pub(super) fn bytes(&mut self, mut bytes: &[u8], on: &mut dyn FnMut(&Batch)) {
+    /// Looks at the next bytes. Tells of heads, and at which offset in the records each ends.
+    pub(super) fn bytes(&mut self, mut bytes: &[u8], on: &mut dyn FnMut(&Batch, u64)) {
         while !self.over && !bytes.is_empty() {
             let skipped = usize::try_from(self.skip).unwrap_or(usize::MAX);
             let skipped = skipped.min(bytes.len());
             self.skip = self.skip.saturating_sub(skipped as u64);
             bytes = bytes.get(skipped..).unwrap_or_default();
+            self.at = self.at.saturating_add(skipped as u64);
 
             let wanted = match self.head.get(16) {
                 None => OLD_HEAD,
@@ -50,12 +54,13 @@ impl Batches {
             let (taken, rest) = bytes.split_at_checked(missing).unwrap_or((bytes, &[]));
             self.head.extend_from_slice(taken);
             bytes = rest;
+            self.at = self.at.saturating_add(taken.len() as u64);
             if self.head.len() < wanted || wanted == OLD_HEAD && self.head.get(16) == Some(&2) {
                 continue;
             }
             match batch(&self.head).filter(|_| self.is_like_the_first()) {
                 Some(batch) => {
-                    on(&batch);
+                    on(&batch, self.at);
                     self.skip = batch.bytes.saturating_sub(wanted as u64);
                     self.head.clear();
                 }
@@ -66,6 +71,7 @@ impl Batches {
 
     /// The next bytes cannot be seen.
     pub(super) fn hole(&mut self, n: u32) {
+        self.at = self.at.saturating_add(n.into());
         match self.skip.checked_sub(n.into()) {
             Some(skip) => self.skip = skip,
             None => self.over = true,
@@ -86,7 +92,7 @@ pub fn batch_bytes(head: &[u8; HEAD]) -> Option<u64> {
 }
 
 /// Reads a head; `None` where it is none.
-fn batch(head: &[u8]) -> Option<Batch> {
+pub(crate) fn batch(head: &[u8]) -> Option<Batch> {
     let length = int32(head, 8)?;
     let magic = *head.get(16)?;
     let bytes = u64::try_from(length).ok()?.checked_add(PREFIX)?;

@@ -128,7 +128,12 @@ fn pass(
 }
 
 /// A frame, and how long its header is up to what is walked.
-fn frame(direction: Direction, api_key: ApiKey, api_version: i16, body: &[u8]) -> (Vec<u8>, usize) {
+pub(crate) fn frame(
+    direction: Direction,
+    api_key: ApiKey,
+    api_version: i16,
+    body: &[u8],
+) -> (Vec<u8>, usize) {
     let mut head = Vec::new();
     if direction == Direction::Request {
         head.extend(api_key.0.to_be_bytes());

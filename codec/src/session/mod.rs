@@ -11,7 +11,7 @@ mod frame;
 pub(crate) mod header;
 mod hold;
 #[cfg(test)]
-mod holes;
+pub(crate) mod holes;
 mod pending;
 mod reject;
 mod request;
