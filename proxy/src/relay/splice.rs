@@ -145,6 +145,16 @@ pub(super) fn peek(
     from.poll_peek(cx, into).map_err(|e| e.kind())
 }
 
+/// All that `from` had is taken, as a look showed since the runtime last told of it: the next look waits
+/// for more, instead of finding out by a call. What stands behind an urgent byte waits then too, until
+/// more or the end comes, as it does behind a read of the runtime's that came short.
+pub(super) fn has_no_more(from: &TcpStream) {
+    // An error that means nothing but this.
+    let _ = from.try_io(Interest::READABLE, || {
+        Err::<(), _>(ErrorKind::WouldBlock.into())
+    });
+}
+
 /// Lends pipes to the lanes of one thread.
 #[derive(Default)]
 pub(super) struct Pipes {

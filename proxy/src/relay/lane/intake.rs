@@ -106,6 +106,9 @@ impl Lane {
         };
         if is_large {
             self.looks = LOOKS;
+        } else if n as u64 == owed {
+            // The look that this follows saw them, and nothing behind them.
+            splice::has_no_more(from);
         }
         self.stance = self.paid(owed, n);
         Ok(self.arrived(Poll::Ready(Ok(n)), io.clock)?.is_ready())
