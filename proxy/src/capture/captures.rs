@@ -117,9 +117,14 @@ impl Captures {
         let place = reason.trouble() as usize % self.limits.len();
         let admitted = self.limits[place].admit();
         if admitted.is_none() {
-            self.metrics.capture_dropped(CaptureDropped::RateLimited);
+            self.refuse();
         }
         admitted.is_some()
+    }
+
+    /// Counts a capture that is not taken, since there have been such lately.
+    pub(crate) fn refuse(&self) {
+        self.metrics.capture_dropped(CaptureDropped::RateLimited);
     }
 
     /// A number that no other capture of this process has.

@@ -13,6 +13,9 @@ use klamp_codec::observation::{CloseReason, Exchange, OpaqueReason};
 use klamp_codec::{Direction, ErrorCode};
 use std::time::{Duration, Instant, SystemTime};
 
+/// How long a connection that goes on with the same trouble is left alone.
+const PAUSE: Duration = Duration::from_secs(10);
+
 /// A capture that is under way on a connection.
 #[derive(Debug)]
 pub(super) enum Capturing {
@@ -179,15 +182,26 @@ impl Record {
         }
     }
 
-    /// One at a time: what happens while a capture goes on is in it.
+    /// One at a time, since what happens while a capture goes on is in it; and the same trouble not at once
+    /// again, or a connection that has it with every message would use up what may be captured of it.
     fn capture_soon(&mut self, reason: Reason, direction: Direction) {
         if let Some(Capturing::Open(open)) = self.capturing.as_deref()
             && Instant::now() >= open.until
         {
             self.capture_done();
         }
-        if self.is_recorded() && self.capturing.is_none() && self.watch.captures.admit(reason) {
+        if !self.is_recorded() || self.capturing.is_some() {
+            return;
+        }
+        let (trouble, now) = (reason.trouble(), Instant::now());
+        let has_been = |captured: &(u64, Instant)| {
+            captured.0 == trouble && now.saturating_duration_since(captured.1) < PAUSE
+        };
+        if self.captured.as_deref().is_some_and(has_been) {
+            self.watch.captures.refuse();
+        } else if self.watch.captures.admit(reason) {
             self.capturing = Some(Box::new(Capturing::Due(reason, direction)));
+            self.captured = Some(Box::new((trouble, now)));
         }
     }
 

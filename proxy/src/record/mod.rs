@@ -31,6 +31,7 @@ use klamp_metrics::{ClientConnection, KeyRow, Metrics, OpaqueReason, Outcome, Sh
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// How often a connection may change what it calls itself. Each change takes locks that all connections
 /// share, so from there on klamp stops following: what comes counts for the last name.
@@ -89,6 +90,8 @@ pub(crate) struct Record {
     /// Why bytes were rejected, and what stood where a length should be.
     rejected: Option<(RejectReason, i32)>,
     capturing: Option<Box<Capturing>>,
+    /// The trouble that was captured last, and when.
+    captured: Option<Box<(u64, Instant)>>,
     ended: Option<Ended>,
     recorder: Recorder,
 }
@@ -113,6 +116,7 @@ impl Record {
             unnamed: Vec::new(),
             rejected: None,
             capturing: None,
+            captured: None,
             ended: None,
             recorder: Recorder::Off,
         }

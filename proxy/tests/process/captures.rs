@@ -256,6 +256,26 @@ fn a_directory_that_goes_away_is_counted_and_traffic_goes_on() {
 }
 
 #[test]
+fn a_full_directory_is_counted_and_traffic_goes_on() {
+    let scratch = Scratch::new("full");
+    let broker = failing_broker(1, 250);
+    let full = [
+        "--admin=127.0.0.1:0",
+        "--debug=127.0.0.1:0",
+        "--capture-dir-max-bytes=100",
+        "--capture-time=1h",
+        &scratch.flag(),
+    ];
+    let klamp = Klamp::before(&[&broker], &full);
+    let client = connect(klamp.listen());
+    exchange(&client, 1);
+    klamp.wait_for_metric("klamp_captures_dropped_total{reason=\"directory_full\"} 1");
+    exchange(&client, 2);
+    assert!(scratch.files().is_empty(), "{:?}", scratch.files());
+    assert_eq!(captures(&klamp).len(), 1, "it is still at /captures");
+}
+
+#[test]
 fn nothing_is_captured_where_nothing_is_recorded() {
     let broker = failing_broker(1, 250);
     let klamp = Klamp::before(&[&broker], &["--debug=127.0.0.1:0", "--capture-memory=0"]);

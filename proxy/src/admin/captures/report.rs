@@ -187,6 +187,7 @@ pub(super) fn detail_text(detail: &Detail) -> String {
     let Detail { summary, exchanges } = detail;
     let mut text = String::new();
     let broker = summary.broker.map(|broker| broker.to_string());
+    let broker = broker.filter(|broker| **broker != *summary.upstream);
     for (name, value) in [
         ("capture", format!("{} ({})", summary.id, summary.state)),
         ("reason", summary.reason.clone()),

@@ -138,6 +138,22 @@ fn a_trouble_that_goes_on_is_captured_a_few_times_a_minute_and_the_rest_counted(
 }
 
 #[test]
+fn a_connection_that_has_the_same_trouble_with_every_message_is_captured_once_for_a_while() {
+    let rig = Rig::on("UNNAMED");
+    let mut record = rig.record();
+    for code in [250, 250, 250, 250, 250, 251] {
+        for exchange in [PRODUCE_9, FETCH_16] {
+            record.request(exchange, None);
+            record.response(exchange, if exchange == PRODUCE_9 { code } else { 0 });
+        }
+    }
+    let expected = ["UNNAMED_250 in Produce", "UNNAMED_251 in Produce"];
+    assert_eq!(rig.reasons(), expected, "two captures of three frames each");
+    let limited = rig.metric(r#"klamp_captures_dropped_total{reason="rate_limited"}"#);
+    assert!((2.0..=4.0).contains(&limited), "{limited}");
+}
+
+#[test]
 fn an_answer_is_late_by_what_lies_beyond_the_wait_that_was_asked_for() {
     let rig = Rig::on("slow=2s");
     let mut record = rig.record();
