@@ -113,7 +113,10 @@ async fn serve(config: Config) -> Result<(), Trouble> {
     let own = bound.iter().map(|own| (own.ip().to_string(), own.port()));
     let captures = Captures::new(
         config.captures.clone(),
-        |capture, out| pcapng::write(capture, out),
+        match config.recorder.records {
+            true => |capture, out| pcapng::write(capture, true, out),
+            false => |capture, out| pcapng::write(capture, false, out),
+        },
         metrics.clone(),
     );
     let captures = captures.map_err(Trouble::CaptureDirectory)?;

@@ -5,21 +5,22 @@
 
 use crate::capture::facts::Facts;
 use klamp_codec::kept::{Change, Kept, Part, Reading};
+use klamp_codec::mend::{Mended, WithheldList};
 use klamp_codec::observation::OpaqueReason;
-use klamp_codec::render::{Message, Render};
+use klamp_codec::render::{End, Message, Render};
 use klamp_codec::versions::{Fate, Hidden, Row, VersionTable};
 use klamp_codec::{ApiKey, Direction};
 use std::fmt::Write as _;
 use std::time::Duration;
 
 /// Bytes of a comment; the rest is cut.
-const MOST: usize = 32 << 10;
+const MOST: usize = 60_000;
 
 /// How the comment on a raw SASL token begins.
 const TOKEN: &str = "SASL token";
 
-/// The comment on a frame, before which `lost` bytes of its direction were not kept.
-pub(super) fn on(kept: &Kept, table: Option<&VersionTable>, lost: u64) -> String {
+/// The comment on a frame that was mended, before which `lost` bytes of its direction were not kept.
+pub(super) fn on(kept: &Kept, mended: &Mended, table: Option<&VersionTable>, lost: u64) -> String {
     let facts = facts(kept);
     let mut out = String::new();
     let direction = match kept.direction {
@@ -54,10 +55,9 @@ pub(super) fn on(kept: &Kept, table: Option<&VersionTable>, lost: u64) -> String
             format_args!("lost: {lost} bytes before this frame"),
         );
     }
-    if let Some(why) = header_only(kept.reading) {
+    if let Some(why) = shortened(kept, mended) {
         line(&mut out, format_args!("kept: {why}"));
     }
-    withheld(&mut out, kept);
     for batch in &facts.batches {
         line(&mut out, format_args!("{batch}"));
     }
@@ -68,6 +68,10 @@ pub(super) fn on(kept: &Kept, table: Option<&VersionTable>, lost: u64) -> String
         );
     }
     changes(&mut out, kept, table);
+    // Last, for it may be long.
+    if !mended.withheld.is_empty() {
+        line(&mut out, format_args!("withheld: {}", mended.withheld));
+    }
     cut(out.trim_end(), MOST).to_owned()
 }
 
@@ -84,13 +88,8 @@ fn line(out: &mut String, what: std::fmt::Arguments<'_>) {
 
 /// What the frame says, as far as it was kept.
 fn facts(kept: &Kept) -> Facts {
-    let message = match (kept.direction, kept.exchange) {
-        (_, None) => Message::Token,
-        (Direction::Request, _) => Message::Request,
-        (Direction::Response, Some(of)) => Message::Response(of.api_key, of.api_version),
-    };
     let length = u32::try_from(kept.bytes.saturating_sub(4)).unwrap_or(u32::MAX);
-    let mut render = Render::new(message, length, Facts::default());
+    let mut render = Render::new(message(kept), length, Facts::default());
     // The length field, which is known.
     let mut before = 4;
     for part in &kept.parts {
@@ -106,9 +105,22 @@ fn facts(kept: &Kept) -> Facts {
     render.end().1
 }
 
-fn header_only(reading: Reading) -> Option<&'static str> {
-    Some(match reading {
-        Reading::Whole => return None,
+fn message(kept: &Kept) -> Message {
+    match (kept.direction, kept.exchange) {
+        (_, None) => Message::Token,
+        (Direction::Request, _) => Message::Request,
+        (Direction::Response, Some(of)) => Message::Response(of.api_key, of.api_version),
+    }
+}
+
+/// Why a frame has no more than its header, if it has not.
+fn shortened(kept: &Kept, mended: &Mended) -> Option<&'static str> {
+    if mended.withheld.is_empty() {
+        return None;
+    }
+    Some(match kept.reading {
+        Reading::Whole if is_readable(kept, mended) => return None,
+        Reading::Whole => "header only, for its rest could not be mended",
         Reading::Unfinished => "header only, the frame had not come to its end",
         Reading::Token => "length only",
         Reading::Opaque(OpaqueReason::UnknownKey) => "header only, the API is not known",
@@ -122,19 +134,12 @@ fn header_only(reading: Reading) -> Option<&'static str> {
     })
 }
 
-fn withheld(out: &mut String, kept: &Kept) {
-    let holes = kept.parts.iter().filter_map(|part| match part {
-        Part::Hole(n) => Some(u64::from(*n)),
-        Part::Bytes(_) => None,
-    });
-    let (count, bytes) = holes.fold((0, 0), |(count, bytes), n| (count + 1, bytes + n));
-    if count > 0 && kept.reading == Reading::Whole {
-        let places = if count == 1 { "place" } else { "places" };
-        line(
-            out,
-            format_args!("withheld: {bytes} bytes in {count} {places}"),
-        );
-    }
+/// Whether what is left of a message can be read to its end.
+fn is_readable(kept: &Kept, mended: &Mended) -> bool {
+    let behind = mended.bytes.get(4..).unwrap_or_default();
+    let mut render = Render::new(message(kept), behind.len() as u32, Facts::default());
+    render.bytes(behind);
+    matches!(render.end().0, End::Whole(_))
 }
 
 /// What klamp did to the frame.
@@ -195,6 +200,8 @@ pub(crate) struct Note {
     pub(crate) latency: Option<Duration>,
     /// It has only a header, and why.
     pub(crate) header_only: Option<String>,
+    /// What the frame lacks.
+    pub(crate) withheld: WithheldList,
     /// All other lines but the first.
     pub(crate) lines: Vec<String>,
 }
@@ -221,6 +228,7 @@ impl Note {
                     note.latency = ms.and_then(|ms| Duration::try_from_secs_f64(ms / 1e3).ok());
                 }
                 "kept" => note.header_only = Some(value.to_owned()),
+                "withheld" => note.withheld = withheld(value),
                 // They are read again from the frame.
                 "errors" => {}
                 _ => note.lines.push(line),
@@ -228,6 +236,16 @@ impl Note {
         }
         note
     }
+}
+
+/// A list, of which the end may have been cut.
+fn withheld(text: &str) -> WithheldList {
+    let whole = text.parse();
+    let cut = || {
+        text.rsplit_once(',')
+            .and_then(|(text, _)| text.parse().ok())
+    };
+    whole.ok().or_else(cut).unwrap_or_default()
 }
 
 /// `Fetch (1) v13 response, ...`

@@ -11,8 +11,7 @@ mod packets;
 pub(crate) mod tests;
 
 use super::Capture;
-use klamp_codec::Direction;
-use klamp_codec::kept::{Kept, Part, Reading};
+use klamp_codec::mend::mend;
 use packets::{KAFKA_PORT, Packets};
 use pcap_file::pcapng::blocks::interface_description::{
     InterfaceDescriptionBlock, InterfaceDescriptionOption, InterfaceTsResolution,
@@ -31,11 +30,11 @@ pub(crate) const APPLICATION: &str = "klamp ";
 /// No packet is longer.
 const SNAPLEN: u32 = 256 << 10;
 
-/// Writes a capture as a pcapng file.
+/// Writes a capture as a pcapng file, in which the content of records may be seen if `records` says so.
 ///
 /// # Errors
 /// Where `out` fails.
-pub(crate) fn write(capture: &Capture, out: impl Write) -> io::Result<()> {
+pub(crate) fn write(capture: &Capture, records: bool, out: impl Write) -> io::Result<()> {
     let about = about(capture);
     let options = vec![
         SectionHeaderOption::UserApplication(Cow::Owned(format!(
@@ -67,8 +66,9 @@ pub(crate) fn write(capture: &Capture, out: impl Write) -> io::Result<()> {
         let end = &mut ends[kept.direction as usize];
         let lost = end.map_or(0, |end| kept.at.saturating_sub(end));
         *end = Some(kept.at.saturating_add(kept.bytes));
-        let comment = comment::on(kept, capture.table.as_deref(), lost);
-        packets.frame(kept.direction, kept.received, &mended(kept), &comment)?;
+        let mended = mend(kept, records);
+        let comment = comment::on(kept, &mended, capture.table.as_deref(), lost);
+        packets.frame(kept.direction, kept.received, &mended.bytes, &comment)?;
     }
     packets.end()
 }
@@ -111,34 +111,6 @@ fn about(capture: &Capture) -> String {
     line("frames given up before them", &capture.lost_frames);
     out.truncate(out.trim_end().len());
     out
-}
-
-/// The bytes of a frame, with lengths that fit them.
-fn mended(kept: &Kept) -> Vec<u8> {
-    let mut frame = Vec::new();
-    let mut has_hole = false;
-    for part in &kept.parts {
-        match part {
-            Part::Bytes(bytes) if !has_hole => frame.extend_from_slice(bytes),
-            Part::Bytes(_) => {}
-            Part::Hole(_) => has_hole = true,
-        }
-    }
-    if has_hole || kept.reading != Reading::Whole {
-        let header = match (kept.reading, kept.direction) {
-            (Reading::Token, _) => 4,
-            (_, Direction::Response) => 8,
-            // With the client id, unless there is none.
-            (_, Direction::Request) => frame.get(12..14).map_or(12, |id| {
-                let id = i16::from_be_bytes([id[0], id[1]]);
-                14 + usize::try_from(id).unwrap_or(0)
-            }),
-        };
-        frame.resize(frame.len().clamp(4, header.max(4)), 0);
-        let length = frame.len() as u32 - 4;
-        frame[..4].copy_from_slice(&length.to_be_bytes());
-    }
-    frame
 }
 
 /// What `out` said.

@@ -207,8 +207,10 @@ impl Talk {
         about: About,
     ) {
         let told = self.shared.told(about.is_header_only());
+        let withheld = about.note.as_ref().map(|note| note.withheld.clone());
+        let withheld = withheld.unwrap_or_default();
         self.open[direction as usize] = Some(Open {
-            render: Render::new(message, length, told),
+            render: Render::new(message, length, told).withheld(withheld),
             bytes: u64::from(length) + 4,
             began: stamp.time,
             about,

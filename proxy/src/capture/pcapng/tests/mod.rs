@@ -3,7 +3,8 @@
 mod tshark;
 
 use super::*;
-use klamp_codec::kept::Change;
+use klamp_codec::Direction;
+use klamp_codec::kept::{Change, Kept, Part, Reading};
 use klamp_codec::observation::{Exchange, OpaqueReason};
 use klamp_codec::{ApiKey, CorrelationId};
 use pcap_file::pcapng::PcapNgReader;
@@ -85,6 +86,14 @@ pub(crate) fn response(api_key: i16, api_version: i16, id: i32, after: u64, body
     kept
 }
 
+/// The same, of which ten more bytes made no sense and were not kept.
+pub(crate) fn malformed(mut kept: Kept) -> Kept {
+    kept.reading = Reading::Opaque(OpaqueReason::Malformed);
+    kept.bytes += 10;
+    kept.parts.push(Part::Hole(10));
+    kept
+}
+
 /// Metadata v1 for the topic `top`.
 pub(crate) const METADATA: &[u8] = b"\0\0\0\x01\0\x03top";
 
@@ -117,7 +126,7 @@ pub(crate) fn exchanges() -> Vec<Kept> {
 /// A capture as a file.
 pub(crate) fn file(capture: &Capture) -> Vec<u8> {
     let mut file = Vec::new();
-    write(capture, &mut file).unwrap();
+    write(capture, false, &mut file).unwrap();
     file
 }
 
@@ -200,8 +209,7 @@ fn a_response_never_stands_before_its_request_and_each_frame_comes_once() {
 
 #[test]
 fn of_a_frame_that_was_not_understood_only_the_header_is_written() {
-    let mut malformed = request(3, 1, 2, 3_000, b"\0\0\0\x01s3cret");
-    malformed.reading = Reading::Opaque(OpaqueReason::Malformed);
+    let malformed = malformed(request(3, 1, 2, 3_000, b""));
     let token = b"\0\0\0\x06";
     let mut token = kept(Direction::Request, None, 3_500, token);
     token.reading = Reading::Token;
@@ -209,16 +217,55 @@ fn of_a_frame_that_was_not_understood_only_the_header_is_written() {
     token.parts = vec![Part::Bytes(b"\0\0\0\x06".to_vec()), Part::Hole(6)];
     let capture = capture("[::1]:50000", "10.0.0.2:19092", vec![malformed, token]);
     let file = file(&capture);
-    assert!(!file.windows(4).any(|bytes| bytes == b"s3cr"));
     let frame = b"\0\0\0\x0d\0\x03\0\x01\0\0\0\x02\0\x03app";
     assert!(file.windows(frame.len()).any(|bytes| bytes == frame));
     let comments = comments(&capture);
     assert!(
-        comments[0].ends_with("kept: header only, the body is malformed"),
+        comments[0].contains("\nkept: header only, the body is malformed\n"),
         "{comments:?}"
     );
     assert_eq!(
         comments[1],
-        "SASL token, request\nreceived: 10 bytes\nkept: length only"
+        "SASL token, request\nreceived: 10 bytes\nkept: length only\nwithheld: 4+6"
     );
+}
+
+#[test]
+fn of_what_is_withheld_the_size_and_the_heads_of_batches_are_left() {
+    // Produce v3 of a batch of five records, of which the recorder kept the head.
+    let mut head = [
+        b"\0\0\0\0\0\0\0\0\0\0\x04\x31\0\0\0\0\x02".as_slice(),
+        &[0; 26],
+    ]
+    .concat();
+    head.extend(b"\0\0\0\0\0\0\x03\xe8\0\x07\0\0\0\x2a\0\0\0\x05");
+    assert_eq!(head.len(), 61);
+    let before = b"\xff\xff\0\x01\0\0\x03\xe8\0\0\0\x01\0\x03top\0\0\0\x01\0\0\0\0\0\0\x04\x3d";
+    let mut produce = request(0, 3, 1, 0, &[before.as_slice(), &head].concat());
+    produce.bytes += 1024;
+    if let Part::Bytes(frame) = &mut produce.parts[0] {
+        frame[..4].copy_from_slice(&(produce.bytes as u32 - 4).to_be_bytes());
+    }
+    produce.parts.push(Part::Hole(1024));
+    // SaslAuthenticate v0.
+    let mut login = request(36, 0, 2, 1, b"\0\0\0\x06s3cret");
+    if let Part::Bytes(frame) = &mut login.parts[0] {
+        frame.truncate(frame.len() - 6);
+    }
+    login.parts.push(Part::Hole(6));
+    let capture = capture("10.0.0.1:50000", "10.0.0.2:9092", vec![produce, login]);
+    let comments = comments(&capture);
+    assert!(
+        comments[0].contains("\nreceived: 1131 bytes\n"),
+        "{comments:?}"
+    );
+    assert!(comments[0].contains("5 records, 1085 bytes, codec none, producer id 1000, "));
+    assert!(comments[0].contains("\nwithheld: Records@"), "{comments:?}");
+    assert!(
+        comments[1].contains("\nwithheld: AuthBytes@21+6"),
+        "{comments:?}"
+    );
+    let note = comment::Note::read(&comments[0]);
+    assert_eq!(note.withheld.bytes(), 1024);
+    assert_eq!(note.header_only, None);
 }

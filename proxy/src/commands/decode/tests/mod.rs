@@ -6,9 +6,10 @@ mod links;
 use super::*;
 use crate::capture::Capture;
 use crate::capture::pcapng::tests::{
-    METADATA, capture, exchanges, file, metadata, request, response,
+    METADATA, capture, exchanges, file, malformed, metadata, request, response,
 };
-use klamp_codec::kept::{Kept, Part};
+use klamp_codec::kept::{Kept, Part, Reading};
+use klamp_codec::observation::OpaqueReason;
 use pcap_file::pcapng::PcapNgReader;
 use pcap_file::pcapng::blocks::block_common::Block;
 use std::time::Duration;
@@ -205,6 +206,8 @@ fn raw_sasl_tokens_are_told_by_their_size_in_captures_of_all_kinds() {
     let token = |mut kept: Kept, token: &[u8]| {
         let frame = [&(token.len() as u32).to_be_bytes(), token].concat();
         kept.bytes = frame.len() as u64;
+        // So that it is written as it is.
+        kept.reading = Reading::Opaque(OpaqueReason::NoLayout);
         kept.parts = vec![Part::Bytes(frame)];
         kept
     };
@@ -235,13 +238,25 @@ fn raw_sasl_tokens_are_told_by_their_size_in_captures_of_all_kinds() {
 
 #[test]
 fn what_is_kept_as_a_header_is_said_to_be_and_is_no_damage() {
-    let mut malformed = response(3, 1, 2, 3, &metadata(0)[..9]);
-    malformed.reading =
-        klamp_codec::kept::Reading::Opaque(klamp_codec::observation::OpaqueReason::Malformed);
+    let malformed = malformed(response(3, 1, 2, 3, b""));
     let file = own(vec![request(3, 1, 2, 0, METADATA), malformed]);
     let lines = exchange_lines(&file);
     assert!(
-        lines[0].ends_with(": 17 bytes after 1.204ms (header only, the body is malformed)"),
+        lines[0].ends_with(": 18 bytes after 1.204ms (header only, the body is malformed)"),
         "{lines:?}"
     );
+}
+
+#[test]
+fn what_was_withheld_is_told_with_the_size_that_it_had() {
+    let mut login = request(36, 0, 2, 1, b"\0\0\0\x06");
+    login.bytes += 6;
+    login.parts.push(Part::Hole(6));
+    let (out, read) = decoded(&own(vec![login]), Style::Text);
+    assert_eq!(read, Ok(()), "{out}");
+    assert!(
+        out.contains("\n  AuthBytes: (6 bytes, not kept)\n"),
+        "{out}"
+    );
+    assert!(out.contains(", 27 bytes: no answer in the file"), "{out}");
 }
