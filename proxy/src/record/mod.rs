@@ -436,6 +436,11 @@ impl Meter for Record {
     }
 
     #[inline]
+    fn came(&mut self, direction: Direction, owed: u64, bytes: &[u8]) {
+        self.recorder.came(direction, owed, bytes);
+    }
+
+    #[inline]
     fn settled(&mut self, direction: Direction, input: &Input<'_>, step: &Step) {
         self.recorder.settled(direction, input, step);
         self.capture_settled();

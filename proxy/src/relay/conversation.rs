@@ -72,6 +72,11 @@ impl<O: Meter> Judge for Asked<'_, O> {
     fn awaits_bytes(&self) -> bool {
         self.session.awaits_bytes(self.direction)
     }
+
+    #[inline]
+    fn came(&mut self, owed: u64, bytes: &[u8]) {
+        self.observer.came(self.direction, owed, bytes);
+    }
 }
 
 /// The observer, while the session looks at bytes: they are told with what is observed in them.

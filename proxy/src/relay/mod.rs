@@ -56,6 +56,10 @@ pub(crate) trait Meter: Observer {
         self.observe(direction, at, what);
     }
 
+    /// Bytes have been read that were passed before they were there: the first of `owed`.
+    #[inline]
+    fn came(&mut self, _: Direction, _owed: u64, _bytes: &[u8]) {}
+
     /// The session has answered.
     #[inline]
     fn settled(&mut self, _: Direction, _: &Input<'_>, _: &Step) {}

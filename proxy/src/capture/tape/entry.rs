@@ -7,22 +7,19 @@ use klamp_codec::observation::{Exchange, OpaqueReason};
 use klamp_codec::{ApiKey, CorrelationId, Direction};
 use std::time::Duration;
 
-/// Bytes of a time.
-pub(super) const TIME: usize = 16;
 /// Bytes of the head of a frame.
 pub(super) const HEAD: usize = 32;
 /// Bytes of a run without those that it brings.
-pub(super) const RUN: usize = 16;
+pub(super) const RUN: usize = 24;
 /// Bytes of a note.
-pub(super) const NOTE: usize = 24;
+pub(super) const NOTE: usize = 32;
 
-const TIME_IS: u8 = 1;
-const HEAD_IS: u8 = 2;
-const RUN_IS: u8 = 3;
-const OPAQUE_IS: u8 = 4;
-const REWRITTEN_IS: u8 = 5;
-const ANSWERED_IS: u8 = 6;
-const TOKEN_IS: u8 = 7;
+const HEAD_IS: u8 = 1;
+const RUN_IS: u8 = 2;
+const OPAQUE_IS: u8 = 3;
+const REWRITTEN_IS: u8 = 4;
+const ANSWERED_IS: u8 = 5;
+const TOKEN_IS: u8 = 6;
 
 /// No latency is known.
 const NO_LATENCY: u64 = u64::MAX;
@@ -41,22 +38,45 @@ pub(super) struct Head {
     pub(super) latency: Option<Duration>,
 }
 
+impl Head {
+    /// Without a latency; `bytes` is less than 4 GiB, as the length field says no more.
+    #[inline]
+    pub(super) fn new(
+        direction: Direction,
+        exchange: Exchange,
+        at: u64,
+        bytes: u64,
+        header: u16,
+    ) -> Self {
+        Self {
+            direction,
+            exchange,
+            at,
+            bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
+            header,
+            latency: None,
+        }
+    }
+}
+
 /// One entry as it is read back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entry<'a> {
-    /// What follows was seen then, in nanoseconds since the arena's start.
-    Time(u64),
     Head(Head),
     /// Bytes of a stream, of one frame or several.
     Run {
         direction: Direction,
         at: u64,
+        /// When they were seen, in nanoseconds since the arena's start.
+        nanos: u64,
         bytes: &'a [u8],
     },
     /// Of the frame that begins at `at`.
     Note {
         direction: Direction,
         at: u64,
+        /// When it became known, in nanoseconds since the arena's start.
+        nanos: u64,
         note: Note,
     },
 }
@@ -89,10 +109,6 @@ fn first_word(kind: u8, direction: Direction, small: u16, large: u32) -> u64 {
         | u64::from(large) << 32
 }
 
-pub(super) fn time(nanos: u64) -> [u64; TIME / 8] {
-    [first_word(TIME_IS, Direction::Request, 0, 0), nanos]
-}
-
 #[inline]
 pub(super) fn head(head: &Head) -> [u64; HEAD / 8] {
     let Exchange {
@@ -116,11 +132,11 @@ pub(super) fn head(head: &Head) -> [u64; HEAD / 8] {
 
 /// The start of a run, whose `bytes` follow, up to the next whole word.
 #[inline]
-pub(super) fn run(direction: Direction, at: u64, bytes: u32) -> [u64; RUN / 8] {
-    [first_word(RUN_IS, direction, 0, bytes), at]
+pub(super) fn run(direction: Direction, at: u64, nanos: u64, bytes: u32) -> [u64; RUN / 8] {
+    [first_word(RUN_IS, direction, 0, bytes), at, nanos]
 }
 
-pub(super) fn note(direction: Direction, at: u64, note: Note) -> [u64; NOTE / 8] {
+pub(super) fn note(direction: Direction, at: u64, nanos: u64, note: Note) -> [u64; NOTE / 8] {
     let (kind, value) = match note {
         Note::Opaque(reason) => {
             let index = REASONS.iter().position(|it| *it == reason);
@@ -130,15 +146,13 @@ pub(super) fn note(direction: Direction, at: u64, note: Note) -> [u64; NOTE / 8]
         Note::AnsweredHere => (ANSWERED_IS, 0),
         Note::Token(bytes) => (TOKEN_IS, bytes),
     };
-    [first_word(kind, direction, 0, 0), at, value]
+    [first_word(kind, direction, 0, 0), at, nanos, value]
 }
 
 /// The words of an entry as bytes.
 #[inline]
 pub(super) fn put<const N: usize>(words: [u64; N], to: &mut [u8]) {
-    for (word, place) in words.iter().zip(to.chunks_exact_mut(8)) {
-        place.copy_from_slice(&word.to_ne_bytes());
-    }
+    to.copy_from_slice(words.map(u64::to_ne_bytes).as_flattened());
 }
 
 /// The first entry of `chunk`, and how many bytes it takes.
@@ -151,16 +165,15 @@ pub(super) fn read(chunk: &[u8]) -> Option<(Entry<'_>, usize)> {
     };
     let large = (first >> 32) as u32;
     let note = |note| {
-        let at = word(1)?;
         let entry = Entry::Note {
             direction,
-            at,
+            at: word(1)?,
+            nanos: word(2)?,
             note,
         };
         Some((entry, NOTE))
     };
     match first as u8 {
-        TIME_IS => Some((Entry::Time(word(1)?), TIME)),
         HEAD_IS => {
             let exchange = word(1)?;
             let head = Head {
@@ -182,14 +195,15 @@ pub(super) fn read(chunk: &[u8]) -> Option<(Entry<'_>, usize)> {
             let run = Entry::Run {
                 direction,
                 at: word(1)?,
+                nanos: word(2)?,
                 bytes,
             };
             Some((run, RUN + (large as usize).next_multiple_of(8)))
         }
-        OPAQUE_IS => note(Note::Opaque(*REASONS.get(word(2)? as usize)?)),
-        REWRITTEN_IS => note(Note::Rewritten(word(2)?)),
+        OPAQUE_IS => note(Note::Opaque(*REASONS.get(word(3)? as usize)?)),
+        REWRITTEN_IS => note(Note::Rewritten(word(3)?)),
         ANSWERED_IS => note(Note::AnsweredHere),
-        TOKEN_IS => note(Note::Token(word(2)?)),
+        TOKEN_IS => note(Note::Token(word(3)?)),
         _ => None,
     }
 }

@@ -14,9 +14,6 @@
 //! In the middle of a poll the bytes of that poll are not here yet: whoever wants them waits for
 //! [`Tape::settled`]. [`Usage`] tells what all tapes of the process take.
 
-// The lanes do not tell yet of bytes that come behind a step.
-#![allow(dead_code)]
-
 mod arena;
 mod entry;
 mod recorder;
@@ -53,8 +50,8 @@ pub(crate) struct Tape {
     sides: [Side; 2],
     /// When what is being looked at was read.
     now: Cell<Instant>,
-    /// Whether the current chunk says so.
-    is_stamped: Cell<bool>,
+    /// The same in nanoseconds since the arena's start.
+    nanos: Cell<u64>,
     /// Frames that have begun.
     frames: Cell<u64>,
     reel: RefCell<Reel>,
@@ -88,7 +85,7 @@ impl Tape {
             id,
             sides: Default::default(),
             now: Cell::new(now),
-            is_stamped: Cell::new(false),
+            nanos: Cell::new(arena.nanos(now)),
             frames: Cell::new(0),
             reel: RefCell::default(),
         });
@@ -101,7 +98,7 @@ impl Tape {
     pub(crate) fn asked(&self, now: Instant) {
         if now != self.now.get() {
             self.now.set(now);
-            self.is_stamped.set(false);
+            self.nanos.set(self.arena.nanos(now));
         }
     }
 
@@ -120,14 +117,8 @@ impl Tape {
                 client_id,
                 frame_bytes,
             } => {
-                let head = Head {
-                    direction,
-                    exchange: *exchange,
-                    at,
-                    bytes: u32::try_from(*frame_bytes).unwrap_or(u32::MAX),
-                    header: request_header(*exchange, *client_id),
-                    latency: None,
-                };
+                let header = request_header(*exchange, *client_id);
+                let head = Head::new(direction, *exchange, at, *frame_bytes, header);
                 self.head(&head, shown);
             }
             Observation::ResponseHead {
@@ -137,14 +128,8 @@ impl Tape {
                 has_layout,
                 ..
             } => {
-                let head = Head {
-                    direction,
-                    exchange: *exchange,
-                    at,
-                    bytes: u32::try_from(*frame_bytes).unwrap_or(u32::MAX),
-                    header: 8,
-                    latency: *latency,
-                };
+                let mut head = Head::new(direction, *exchange, at, *frame_bytes, 8);
+                head.latency = *latency;
                 self.head(&head, shown);
                 if !has_layout {
                     self.opaque(direction, unreadable(*exchange));

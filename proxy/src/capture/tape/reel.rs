@@ -36,6 +36,7 @@ impl Chunk {
                 direction,
                 at,
                 bytes,
+                ..
             } = entry
                 && direction == of
             {
@@ -87,9 +88,10 @@ impl Reel {
         self.current.used = used + N * 8;
     }
 
-    /// Appends bytes, for which there is room, up to the next whole word.
+    /// Appends a run, for which there is room.
     #[inline]
-    pub(super) fn put_bytes(&mut self, bytes: &[u8]) {
+    pub(super) fn put_run(&mut self, direction: Direction, at: u64, nanos: u64, bytes: &[u8]) {
+        self.put(entry::run(direction, at, nanos, bytes.len() as u32));
         let used = self.current.used;
         self.current.bytes[used..used + bytes.len()].copy_from_slice(bytes);
         self.current.used = used + bytes.len().next_multiple_of(8);

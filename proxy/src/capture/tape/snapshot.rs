@@ -37,8 +37,8 @@ struct Found {
     head: Head,
     /// How many began before it.
     number: u64,
-    /// When, since the arena's start.
-    began: Duration,
+    /// When its first byte was seen, since the arena's start; `None`: none is here.
+    began: Option<Duration>,
     /// A token; or why it was not understood.
     reading: Option<Reading>,
     change: Option<Change>,
@@ -90,22 +90,23 @@ impl Tape {
     fn found(&self) -> Vec<Found> {
         let mut sides: [Vec<Found>; 2] = Default::default();
         for chunk in self.reel.borrow().chunks() {
-            let (mut began, mut number) = (Duration::ZERO, chunk.frames_before);
+            let mut number = chunk.frames_before;
             for entry in chunk.entries() {
                 match entry {
-                    Entry::Time(nanos) => began = Duration::from_nanos(nanos),
                     Entry::Head(head) => {
-                        sides[head.direction as usize].push(Found::new(head, number, began));
+                        sides[head.direction as usize].push(Found::new(head, number));
                         number += 1;
                     }
                     Entry::Note {
                         direction,
                         at,
+                        nanos,
                         note,
                     } => {
                         let side = &mut sides[direction as usize];
                         if let Note::Token(bytes) = note {
-                            side.push(Found::token(direction, at, bytes, number, began));
+                            let token = Found::token(direction, at, bytes, number, nanos);
+                            side.push(token);
                             number += 1;
                         } else if let Some(latest) = side.last_mut()
                             && latest.head.at == at
@@ -116,12 +117,13 @@ impl Tape {
                     Entry::Run {
                         direction,
                         at,
+                        nanos,
                         bytes,
                     } => {
                         let side = &mut sides[direction as usize];
                         let first = side.partition_point(|frame| frame.end() <= at);
                         for frame in &mut side[first..] {
-                            frame.take(at, bytes);
+                            frame.take(at, nanos, bytes);
                         }
                     }
                 }
@@ -157,7 +159,9 @@ impl Tape {
             Reading::Opaque(_) | Reading::Unfinished => self.arena.settings.opaque,
         };
         let most = if is_shown { bytes } else { header.into() };
-        let began = self.arena.start + frame.began;
+        // Of a message that is held no byte is here: it is the latest.
+        let latest = || Duration::from_nanos(self.nanos.get());
+        let began = self.arena.start + frame.began.unwrap_or_else(latest);
         let ago = anchor.0.saturating_duration_since(began);
         let ahead = began.saturating_duration_since(anchor.0);
         Kept {
@@ -175,33 +179,28 @@ impl Tape {
 }
 
 impl Found {
-    fn new(head: Head, number: u64, began: Duration) -> Self {
+    fn new(head: Head, number: u64) -> Self {
         Self {
             head,
             number,
-            began,
+            began: None,
             reading: None,
             change: None,
             pieces: Vec::new(),
         }
     }
 
-    fn token(direction: Direction, at: u64, bytes: u64, number: u64, began: Duration) -> Self {
-        let head = Head {
-            direction,
-            exchange: Exchange {
-                api_key: ApiKey::SASL_HANDSHAKE,
-                api_version: 0,
-                correlation_id: CorrelationId(0),
-            },
-            at,
-            bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
-            header: 4,
-            latency: None,
+    fn token(direction: Direction, at: u64, bytes: u64, number: u64, nanos: u64) -> Self {
+        let exchange = Exchange {
+            api_key: ApiKey::SASL_HANDSHAKE,
+            api_version: 0,
+            correlation_id: CorrelationId(0),
         };
+        let head = Head::new(direction, exchange, at, bytes, 4);
         Self {
+            began: Some(Duration::from_nanos(nanos)),
             reading: Some(Reading::Token),
-            ..Self::new(head, number, began)
+            ..Self::new(head, number)
         }
     }
 
@@ -219,11 +218,12 @@ impl Found {
     }
 
     /// Takes what is its own of bytes that begin at `at` of the stream.
-    fn take(&mut self, at: u64, bytes: &[u8]) {
+    fn take(&mut self, at: u64, nanos: u64, bytes: &[u8]) {
         let start = self.head.at.saturating_sub(at);
         let end = self.end().saturating_sub(at).min(bytes.len() as u64);
         if let Some(mine @ [_, ..]) = bytes.get(start as usize..end as usize) {
             let offset = (at + start) - self.head.at;
+            self.began.get_or_insert(Duration::from_nanos(nanos));
             self.pieces.push((offset, mine.to_vec()));
         }
     }

@@ -4,7 +4,7 @@
 //! arena is asked, and afterwards it is looked at anew.
 
 use super::Tape;
-use super::entry::{self, HEAD, Head, Note, RUN, TIME};
+use super::entry::{self, Head, Note, RUN};
 use super::reel::{CHUNK, CHUNKS, Chunk, Reel, STEP};
 use klamp_codec::Direction;
 use std::cell::RefMut;
@@ -16,48 +16,59 @@ const PIECE: usize = 128;
 impl Tape {
     #[inline]
     pub(super) fn put_head(self: &Rc<Self>, head: &Head) {
-        let mut reel = self.roomy(HEAD);
-        if reel.room() >= HEAD {
-            reel.put(entry::head(head));
-        }
+        self.put(entry::head(head));
         self.frames.set(self.frames.get() + 1);
     }
 
-    /// Appends bytes of a stream, which stand at `at` in it.
-    pub(super) fn run(self: &Rc<Self>, direction: Direction, mut at: u64, mut bytes: &[u8]) {
-        while !bytes.is_empty() {
-            let mut reel = self.roomy(RUN + bytes.len().next_multiple_of(8));
-            let room = reel.room().saturating_sub(RUN);
-            let Some((piece, rest)) = bytes.split_at_checked(room.min(bytes.len())) else {
+    #[cold]
+    #[inline(never)]
+    pub(super) fn note(self: &Rc<Self>, direction: Direction, at: u64, note: Note) {
+        self.put(entry::note(direction, at, self.nanos.get(), note));
+    }
+
+    /// Appends an entry, unless there is no memory to be had.
+    #[inline]
+    fn put<const N: usize>(self: &Rc<Self>, words: [u64; N]) {
+        let mut reel = self.reel.borrow_mut();
+        if reel.room() < N * 8 {
+            reel = self.make_room(reel, N * 8);
+            if reel.room() < N * 8 {
                 return;
-            };
+            }
+        }
+        reel.put(words);
+    }
+
+    /// Appends bytes of a stream, which stand at `at` in it.
+    #[inline]
+    pub(super) fn run(self: &Rc<Self>, direction: Direction, at: u64, bytes: &[u8]) {
+        let mut reel = self.reel.borrow_mut();
+        if reel.room() < RUN + bytes.len().next_multiple_of(8) {
+            drop(reel);
+            return self.run_in_pieces(direction, at, bytes);
+        }
+        reel.put_run(direction, at, self.nanos.get(), bytes);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn run_in_pieces(self: &Rc<Self>, direction: Direction, mut at: u64, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let wanted = RUN + bytes.len().next_multiple_of(8);
+            let mut reel = self.make_room(self.reel.borrow_mut(), wanted);
+            let room = reel.room().saturating_sub(RUN);
+            let (piece, rest) = bytes.split_at(room.min(bytes.len()));
             if piece.is_empty() {
                 return;
             }
-            reel.put(entry::run(direction, at, piece.len() as u32));
-            reel.put_bytes(piece);
+            reel.put_run(direction, at, self.nanos.get(), piece);
             at += piece.len() as u64;
             bytes = rest;
         }
     }
 
-    /// The reel with room in its current chunk for so many bytes, or at least for a piece of them, behind
-    /// the time. Without any room where there is no memory to be had.
-    #[inline]
-    fn roomy(self: &Rc<Self>, bytes: usize) -> RefMut<'_, Reel> {
-        let mut reel = self.reel.borrow_mut();
-        if reel.room() < bytes + TIME {
-            reel = self.make_room(reel, bytes + TIME);
-        }
-        if !self.is_stamped.get() && reel.room() >= TIME {
-            self.is_stamped.set(true);
-            let since = self.now.get().saturating_duration_since(self.arena.start);
-            let nanos = since.as_secs() * 1_000_000_000 + u64::from(since.subsec_nanos());
-            reel.put(entry::time(nanos));
-        }
-        reel
-    }
-
+    /// Room in the current chunk for so many bytes, or at least for a piece of them; none where there is
+    /// no memory to be had.
     #[cold]
     #[inline(never)]
     fn make_room<'a>(self: &'a Rc<Self>, reel: RefMut<'a, Reel>, bytes: usize) -> RefMut<'a, Reel> {
@@ -117,16 +128,6 @@ impl Tape {
             number,
             frames_before: self.frames.get(),
         };
-        self.is_stamped.set(false);
-    }
-
-    #[cold]
-    #[inline(never)]
-    pub(super) fn note(self: &Rc<Self>, direction: Direction, at: u64, note: Note) {
-        let mut reel = self.roomy(entry::NOTE);
-        if reel.room() >= entry::NOTE {
-            reel.put(entry::note(direction, at, note));
-        }
     }
 
     /// Wipes out what is kept of a direction from `at` on.

@@ -138,6 +138,7 @@ impl Lane {
         from: &mut impl Wire,
         to: &impl Wire,
         io: &mut Io<'_, '_>,
+        judge: &mut impl Judge,
     ) -> Result<Poll<()>, Fault> {
         if let Stance::Owe(owed) = self.stance
             && let (Some(from), Some(_)) = (from.tcp(), to.tcp())
@@ -161,7 +162,7 @@ impl Lane {
                 }
             }
         }
-        self.read(from, io)
+        self.read(from, io, judge)
     }
 
     /// A pipe, empty, where it is worth while for the `owed` bytes and to be had. One at hand is used
@@ -188,7 +189,12 @@ impl Lane {
     }
 
     /// Reads once.
-    fn read(&mut self, from: &mut impl Wire, io: &mut Io<'_, '_>) -> Result<Poll<()>, Fault> {
+    fn read(
+        &mut self,
+        from: &mut impl Wire,
+        io: &mut Io<'_, '_>,
+        judge: &mut impl Judge,
+    ) -> Result<Poll<()>, Fault> {
         let need = match self.stance {
             Stance::Need(n) => n,
             _ => 0,
@@ -202,7 +208,13 @@ impl Lane {
         let read = wire::read(from, io.cx, room);
         self.brims = matches!(read, Poll::Ready(Ok(n)) if n == room.len());
         let read = self.arrived(read, io.clock)?;
-        Ok(read.map(|n| self.received(n)))
+        Ok(read.map(|n| {
+            if let Stance::Owe(owed) = self.stance {
+                let paid = usize::try_from(owed).map_or(n, |owed| owed.min(n));
+                judge.came(owed, self.buffer.preview(paid));
+            }
+            self.received(n);
+        }))
     }
 
     fn room(&mut self, need: usize, pool: &Pool) -> Result<&mut [u8], Fault> {

@@ -108,6 +108,10 @@ pub(super) trait Judge {
     /// Whether the answer that comes next, until there are more bytes, is known: the last `Need` again, and
     /// `Need(1)` behind a `Pass` of all that was shown.
     fn awaits_bytes(&self) -> bool;
+
+    /// Bytes have been read that were passed before they were there: the first of `owed`.
+    #[inline]
+    fn came(&mut self, _owed: u64, _bytes: &[u8]) {}
 }
 
 /// What a turn needs of its surroundings.
@@ -186,7 +190,7 @@ impl Lane {
                         Poll::Pending => break,
                         Poll::Ready(Some(news)) => moved |= news,
                         Poll::Ready(None) => {
-                            if self.take_in(from, to, io)?.is_pending() {
+                            if self.take_in(from, to, io, &mut judge)?.is_pending() {
                                 break;
                             }
                             reads += 1;

@@ -1,0 +1,227 @@
+//! What is kept of frames, and what is not.
+
+use super::*;
+use klamp_codec::kept::{Change, Reading};
+use std::time::Duration;
+
+#[test]
+fn a_tape_tells_each_frame_as_it_was_received_with_what_became_of_it() {
+    let mut rig = Rig::new();
+    let script = everything();
+    play(&mut rig, &script);
+    let snapshot = rig.tape().snapshot();
+    assert_eq!(snapshot.lost_frames, 0);
+    let frames = snapshot.frames;
+    assert_eq!(frames.len(), script.len());
+    let mut at = [0, 0];
+    for (frame, (direction, bytes)) in frames.iter().zip(&script) {
+        assert_eq!(frame.direction, *direction);
+        let at = &mut at[*direction as usize];
+        assert_eq!((frame.at, frame.bytes), (*at, bytes.len() as u64));
+        *at += frame.bytes;
+        let kept = bytes_of(frame);
+        for (kept, sent) in kept.iter().zip(bytes) {
+            assert!(kept == sent || *kept == b'.', "{frame:?}");
+        }
+        if frame.reading == Reading::Whole {
+            assert_eq!(kept.len(), bytes.len());
+        }
+        let has_secret = bytes.windows(6).any(|bytes| bytes == b"secret");
+        assert_eq!(kept == *bytes, !has_secret, "{frame:?}");
+        assert!(!kept.windows(6).any(|bytes| bytes == b"secret"));
+    }
+}
+
+#[test]
+fn of_records_the_heads_of_batches_are_kept_and_their_content_where_that_is_asked_for() {
+    let batches = [batch(b"secret"), batch(b""), batch(b"secret secret")].concat();
+    let script = produce(1, &batches);
+    let mut rig = Rig::new();
+    play(&mut rig, &script);
+    let frame = &rig.frames()[0];
+    let start = script[0].1.len() - batches.len();
+    let expected = [
+        Part::Bytes(script[0].1[..start + 61].to_vec()),
+        Part::Hole(6),
+        Part::Bytes([batch(b""), batch(b"secret secret")[..61].to_vec()].concat()),
+        Part::Hole(13),
+    ];
+    assert_eq!(frame.parts, expected);
+
+    let settings = Settings {
+        records: true,
+        ..NOTHING_ELSE
+    };
+    let mut rig = Rig::with(settings, Clamp::Encode);
+    play(&mut rig, &script);
+    assert_eq!(rig.frames()[0].parts, [Part::Bytes(script[0].1.clone())]);
+}
+
+#[test]
+fn what_is_not_understood_is_kept_up_to_its_header() {
+    let mut rig = Rig::new();
+    play(&mut rig, &[&malformed(1)[..], &unheard_of(2)].concat());
+    play(&mut rig, &versions_of_the_future(3));
+    let told: Vec<_> = (rig.frames().iter())
+        .map(|frame| (frame.reading, frame.change, bytes_of(frame).len()))
+        .collect();
+    let (header, answer) = (15, 8);
+    assert_eq!(
+        told,
+        [
+            (Reading::Opaque(OpaqueReason::Malformed), None, header),
+            (Reading::Opaque(OpaqueReason::Malformed), None, answer),
+            (Reading::Opaque(OpaqueReason::UnknownKey), None, header),
+            (Reading::Opaque(OpaqueReason::UnknownKey), None, answer),
+            (
+                Reading::Opaque(OpaqueReason::UnknownVersion),
+                Some(Change::AnsweredHere),
+                header
+            ),
+        ]
+    );
+}
+
+#[test]
+fn what_is_not_understood_is_kept_whole_where_that_is_asked_for() {
+    let settings = Settings {
+        opaque: true,
+        ..NOTHING_ELSE
+    };
+    let mut rig = Rig::with(settings, Clamp::Encode);
+    let script = [
+        &malformed(1)[..],
+        &unheard_of(2),
+        &versions_of_the_future(3),
+    ]
+    .concat();
+    play(&mut rig, &script);
+    let kept: Vec<_> = rig.frames().iter().map(bytes_of).collect();
+    let sent: Vec<_> = script.into_iter().map(|(_, bytes)| bytes).collect();
+    assert_eq!(kept, sent);
+}
+
+#[test]
+fn an_answer_that_was_rewritten_is_kept_as_the_broker_sent_it() {
+    let mut rig = Rig::new();
+    let script = versions(1);
+    play(&mut rig, &script);
+    let frames = rig.frames();
+    assert_eq!(frames[0].change, None);
+    assert_eq!(
+        frames[1].change,
+        Some(Change::Rewritten(script[1].1.len() as u64))
+    );
+    assert_eq!(frames[1].parts, [Part::Bytes(script[1].1.clone())]);
+}
+
+#[test]
+fn of_an_answer_that_klamp_closes_upon_the_header_is_kept() {
+    let mut rig = Rig::new();
+    let [asked, _] = versions(1);
+    play(
+        &mut rig,
+        &[asked, (Response, response(1, b"\0\0\x7f\0\0\0secret"))],
+    );
+    assert!(rig.closed);
+    let frame = &rig.frames()[1];
+    assert_eq!(frame.reading, Reading::Opaque(OpaqueReason::Malformed));
+    assert_eq!(bytes_of(frame).len(), 8);
+}
+
+#[test]
+fn a_frame_under_way_is_kept_up_to_its_header_and_whole_in_a_later_snapshot() {
+    let mut rig = Rig::new();
+    let [(_, asked), answered] = find(1);
+    play(&mut rig, &find(0));
+    rig.sends(Request, &asked[..asked.len() - 1]);
+    let first = rig.tape().snapshot();
+    assert_eq!(first.frames[2].reading, Reading::Unfinished);
+    assert_eq!(bytes_of(&first.frames[2]), asked[..15]);
+    rig.sends(Request, &asked[asked.len() - 1..]);
+    rig.sends(answered.0, &answered.1);
+    let later = rig.tape().snapshot_since(&first.mark);
+    let kept: Vec<_> = later.frames.iter().map(bytes_of).collect();
+    assert_eq!(kept, [asked, answered.1]);
+    assert_eq!(later.lost_frames, 0);
+    assert!(rig.tape().snapshot_since(&later.mark).frames.is_empty());
+}
+
+#[test]
+fn times_are_those_at_which_the_first_byte_was_seen() {
+    let mut rig = Rig::new();
+    for frame in find(1) {
+        rig.now += Duration::from_millis(1500);
+        play(&mut rig, &[frame]);
+    }
+    let frames = rig.frames();
+    let between = frames[1].received.duration_since(frames[0].received);
+    assert_eq!(between.unwrap(), Duration::from_millis(1500));
+    assert_eq!(frames[1].latency, Some(Duration::from_millis(1500)));
+}
+
+#[test]
+fn a_conversation_leaves_the_same_frames_however_it_is_cut() {
+    for (settings, clamp) in [
+        (NOTHING_ELSE, Clamp::Encode),
+        (NOTHING_ELSE, Clamp::Off),
+        (
+            Settings {
+                records: true,
+                opaque: true,
+                ..NOTHING_ELSE
+            },
+            Clamp::Encode,
+        ),
+    ] {
+        let script = everything();
+        let mut rig = Rig::with(settings, clamp);
+        play(&mut rig, &script);
+        let whole = without_times(&rig);
+        for size in 1..40 {
+            let mut cut = rig.again();
+            for (direction, bytes) in &script {
+                for piece in bytes.chunks(size) {
+                    cut.sends(*direction, piece);
+                }
+            }
+            assert_alike(&whole, &without_times(&cut), settings.records, size);
+        }
+    }
+}
+
+fn without_times(rig: &Rig) -> Vec<Kept> {
+    let mut frames = rig.frames();
+    for frame in &mut frames {
+        frame.received = std::time::UNIX_EPOCH;
+    }
+    frames
+}
+
+/// Heads of batches may be lost where they were cut, since nobody looks at what follows.
+fn assert_alike(whole: &[Kept], cut: &[Kept], strictly: bool, size: usize) {
+    assert_eq!(whole.len(), cut.len());
+    for (whole, cut) in whole.iter().zip(cut) {
+        let has_records = whole
+            .exchange
+            .is_some_and(|it| it.api_key == ApiKey::PRODUCE);
+        if has_records && whole.direction == Request && !strictly {
+            for (whole, cut) in bytes_of(whole).iter().zip(bytes_of(cut)) {
+                assert!(*whole == cut || cut == b'.', "cut to {size}: {cut:?}");
+            }
+        } else {
+            assert_eq!(whole, cut, "cut to {size}");
+        }
+    }
+}
+
+#[test]
+fn frames_that_come_together_are_told_apart() {
+    let mut rig = Rig::new();
+    let asked: Vec<_> = (0..200).map(|id| find(id)[0].1.clone()).collect();
+    let answered: Vec<_> = (0..200).map(|id| find(id)[1].1.clone()).collect();
+    rig.sends(Request, &asked.concat());
+    rig.sends(Response, &answered.concat());
+    let kept: Vec<_> = rig.frames().iter().map(bytes_of).collect();
+    assert_eq!(kept, [asked, answered].concat());
+}

@@ -1,0 +1,101 @@
+//! How much is kept, and what becomes of the rest.
+
+use super::super::reel::{CHUNK, CHUNKS};
+use super::*;
+use klamp_codec::kept::Reading;
+
+#[test]
+fn of_a_large_frame_the_start_is_kept_and_of_a_spliced_one_what_was_seen() {
+    for splices in [false, true] {
+        let mut rig = Rig::new();
+        rig.splices = splices;
+        let group = vec![b'g'; 30_000];
+        let large = request(10, 0, 1, &[b"\x75\x30", &group[..]].concat());
+        for piece in large.chunks(5_000) {
+            rig.sends(Request, piece);
+        }
+        play(&mut rig, &[find(1)[1].clone()]);
+        let frames = rig.frames();
+        assert_eq!(frames[0].reading, Reading::Whole);
+        let start = if splices { 5_000 } else { FRAME as usize };
+        let expected = [
+            Part::Bytes(large[..start].to_vec()),
+            Part::Hole((large.len() - start) as u32),
+        ];
+        assert_eq!(frames[0].parts, expected);
+        assert_eq!(bytes_of(&frames[1]), find(1)[1].1);
+    }
+}
+
+#[test]
+fn a_connection_keeps_its_latest_frames_and_counts_the_others() {
+    let mut rig = Rig::new();
+    for n in 0..5_000_u32 {
+        play(&mut rig, &find(n as u8));
+        assert!(rig.arena.used() <= CHUNK * CHUNKS + size_of::<Tape>());
+    }
+    let snapshot = rig.tape().snapshot();
+    let number = snapshot.frames.len() as u64;
+    assert_eq!(number + snapshot.lost_frames, 10_000);
+    assert!(number > 1_000, "{number}");
+    let last = snapshot.frames.last().unwrap();
+    assert_eq!(bytes_of(last), find(4_999_u32 as u8)[1].1);
+    for frame in &snapshot.frames {
+        assert_eq!(frame.reading, Reading::Whole);
+        assert!(matches!(frame.parts[..], [Part::Bytes(_)]), "{frame:?}");
+    }
+}
+
+#[test]
+fn at_the_budget_the_oldest_history_of_the_thread_is_given_up() {
+    let usage = Arc::new(Usage::default());
+    let settings = Settings {
+        memory: 256 << 10,
+        ..NOTHING_ELSE
+    };
+    let arena = Arena::new(settings, 1, usage.clone()).unwrap();
+    let connection = |id| Rig::in_arena(&arena, id, Clamp::Encode);
+    let mut rigs: Vec<_> = (0..200).map(connection).collect();
+    for round in 0..40 {
+        for rig in &mut rigs {
+            play(rig, &find(round));
+            assert!(arena.used() <= 256 << 10);
+            assert_eq!(arena.used(), usage.bytes());
+        }
+    }
+    assert!(usage.given_up() > 0);
+    for rig in &rigs {
+        let snapshot = rig.tape().snapshot();
+        assert_eq!(snapshot.frames.len() as u64 + snapshot.lost_frames, 80);
+    }
+    let latest = rigs[199].frames();
+    assert_eq!(bytes_of(latest.last().unwrap()), find(39)[1].1);
+    assert!(Rc::ptr_eq(&arena.find(7).unwrap(), rigs[7].tape()));
+    drop(rigs);
+    assert!(arena.find(7).is_none());
+    assert_eq!((arena.used(), usage.bytes()), (0, 0));
+}
+
+#[test]
+fn connections_that_come_and_go_leave_nothing() {
+    let arena = Arena::new(NOTHING_ELSE, 1, Arc::default()).unwrap();
+    for id in 0..10_000 {
+        let mut rig = Rig::in_arena(&arena, id, Clamp::Encode);
+        play(&mut rig, &find(1));
+    }
+    assert_eq!(arena.used(), 0);
+    assert!(arena.ages() <= 200, "{}", arena.ages());
+}
+
+#[test]
+fn nothing_is_taken_before_the_first_byte_or_without_memory() {
+    let mut rig = Rig::new();
+    rig.sends(Request, b"");
+    assert!(rig.recorder.tape().is_none());
+    assert_eq!(rig.arena.used(), 0);
+    let none = Settings {
+        memory: 0,
+        ..NOTHING_ELSE
+    };
+    assert!(Arena::new(none, 1, Arc::default()).is_none());
+}
