@@ -7,6 +7,7 @@ use super::directory::{Directory, Failure};
 use super::store::{Found, Store};
 use crate::log::{Admitted, RateLimit};
 use klamp_metrics::{CaptureDropped, Metrics};
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,6 +40,7 @@ impl Writer {
             store,
             metrics,
             recording: Vec::new(),
+            counted: BTreeSet::new(),
         };
         std::thread::Builder::new()
             .name("klamp-captures".to_owned())
@@ -82,6 +84,8 @@ struct Work {
     metrics: Arc<Metrics>,
     /// Captures that went on when they were written.
     recording: Vec<Written>,
+    /// The latest that could not be written: each is counted once, however often it is tried.
+    counted: BTreeSet<u64>,
 }
 
 struct Written {
@@ -144,17 +148,22 @@ impl Work {
         }
     }
 
-    fn write_file(&self, found: &Found) {
+    fn write_file(&mut self, found: &Found) {
         static TROUBLE: RateLimit = RateLimit::new(3, Duration::from_secs(10));
         let id = found.capture.id;
         let failure = match self.directory.write(&found.capture) {
             Ok(name) => return self.store.filed(id, &name),
             Err(failure) => failure,
         };
-        self.metrics.capture_dropped(match failure {
-            Failure::Full(_) => CaptureDropped::DirectoryFull,
-            Failure::Other(_) => CaptureDropped::WriteFailed,
-        });
+        if self.counted.insert(id) {
+            self.metrics.capture_dropped(match failure {
+                Failure::Full(_) => CaptureDropped::DirectoryFull,
+                Failure::Other(_) => CaptureDropped::WriteFailed,
+            });
+        }
+        if self.counted.len() > QUEUE {
+            self.counted.pop_first();
+        }
         if let Some(Admitted { suppressed }) = TROUBLE.admit() {
             warn!(suppressed, capture = id, %failure,
                 "a capture cannot be written to --capture-dir; it is at /captures for a while");
@@ -283,9 +292,12 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_counted_and_the_next_one_is_tried_again() {
+    fn what_cannot_be_written_is_tried_again_when_complete_and_counted_once() {
         let rig = rig(broken);
-        rig.insert(1, Duration::ZERO);
+        rig.insert(1, PATIENCE * 9);
+        assert!(rig.writer.write(1));
+        rig.store.append(1, vec![frame(10)]).unwrap();
+        rig.store.complete(1);
         assert!(rig.writer.write(1));
         rig.writer.finish(PATIENCE);
         assert!(

@@ -229,8 +229,9 @@ pub(crate) struct RunArgs {
     #[arg(value_parser = time_limit, help_heading = "Limits")]
     response_progress_timeout: TimeLimit,
 
-    /// Memory for the latest requests and answers of each connection, on all connections together:
-    /// what a capture is made of. Taken as they come; 0 keeps none, else at least 1MiB.
+    /// Memory for the latest requests and answers of each connection, on all connections together,
+    /// and, up to a quarter of it, for captures made of them. Taken as they come; 0 keeps none, else
+    /// at least 1MiB.
     #[arg(
         long,
         env = "KLAMP_CAPTURE_MEMORY",
