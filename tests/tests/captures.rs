@@ -109,7 +109,8 @@ fn a_code_beyond_the_library_is_captured_within_a_second_and_wireshark_reads_it(
         let decoded = decode.args(["decode", "-v"]).arg(&file).output();
         let decoded = decoded.expect("klamp runs");
         let text = String::from_utf8_lossy(&decoded.stdout);
-        for told in [name, "order-service"] {
+        assert!(decoded.status.success(), "{code}: {text}");
+        for told in [name, "orders", "order-service"] {
             assert!(text.contains(told), "{code}: {told} is not in {text}");
         }
         assert!(!text.contains("what-nobody-may-see"), "{text}");
