@@ -44,7 +44,12 @@ pub(super) fn text(
                 out.push_str("  too large to be printed\n");
             }
             if let Some(note) = &half.note {
-                for line in note.header_only.iter().chain(&note.lines) {
+                // (heads of batches stand among the fields)
+                let lines = note
+                    .lines
+                    .iter()
+                    .filter(|line| !line.starts_with("batch: "));
+                for line in note.header_only.iter().chain(lines) {
                     let _ = writeln!(out, "  klamp: {line}");
                 }
             }
