@@ -153,7 +153,10 @@ impl Record {
     #[inline]
     fn request_head(&mut self, client_id: Option<&[u8]>) {
         let client_id = client_id.map(cut);
-        let is_new = |name: &ClientName| name.client_id.as_deref() != client_id;
+        let is_new = |name: &ClientName| match (name.client_id.as_deref(), client_id) {
+            (Some(known), Some(told)) => !is_same(known, told),
+            (known, told) => known.is_some() || told.is_some(),
+        };
         if self.name().is_none_or(is_new) {
             self.claim_id(client_id);
         }
@@ -461,6 +464,20 @@ impl Drop for Record {
             .connection_closed(self.ended.map_or("aborted", Ended::label));
         self.watch.views.close(&self.view);
     }
+}
+
+/// `==` for a name, as with every message: the C library that the binary ships with compares one byte at
+/// a time.
+#[inline]
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let eight = |bytes: &[u8; 8]| u64::from_ne_bytes(*bytes);
+    let (Some(last), Some(other_last)) = (one.last_chunk(), other.last_chunk()) else {
+        return one.len() == other.len() && one.iter().zip(other).all(|(one, other)| one == other);
+    };
+    let (eights, other_eights) = (one.as_chunks().0, other.as_chunks().0);
+    one.len() == other.len()
+        && eight(last) == eight(other_last) // those that are no eight among them
+        && (eights.iter().zip(other_eights)).all(|(one, other)| eight(one) == eight(other))
 }
 
 fn opaque_reason(reason: observation::OpaqueReason) -> OpaqueReason {

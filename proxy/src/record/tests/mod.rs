@@ -376,3 +376,20 @@ fn a_client_with_ever_new_names_is_not_followed_for_ever() {
 fn a_record_is_small() {
     assert!(size_of::<Record>() <= 128, "{}", size_of::<Record>());
 }
+
+#[test]
+fn names_are_the_same_to_their_last_byte() {
+    for len in 0..20 {
+        let name = vec![7; len];
+        assert!(is_same(&name, &name.clone()), "{len}");
+        assert!(
+            !is_same(&name, &[7; 20]) && !is_same(&[7; 20], &name),
+            "{len}"
+        );
+        for at in 0..len {
+            let mut other = name.clone();
+            other[at] = 8;
+            assert!(!is_same(&name, &other), "{at} of {len}");
+        }
+    }
+}
