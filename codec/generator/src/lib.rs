@@ -16,6 +16,7 @@ mod pack;
 mod releases;
 mod role;
 mod row;
+mod straight;
 mod write;
 
 use anyhow::Result;
@@ -80,6 +81,7 @@ pub fn generate() -> Result<Generated> {
     Ok(Generated {
         files: vec![
             file("hot.rs", write::hot(&hot)),
+            file("straight.rs", straight::readers(&hot)),
             file("full.rs", write::full(&full)),
             file("names.rs", write::names(&api_names, &errors)),
             file("releases.rs", write::releases(&spoken)),

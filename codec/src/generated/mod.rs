@@ -10,3 +10,5 @@ pub(crate) mod names;
 #[rustfmt::skip]
 pub(crate) mod releases;
 pub(crate) mod short;
+#[rustfmt::skip]
+pub(crate) mod straight;

@@ -32,6 +32,20 @@ impl<'a> Event<'a> {
     }
 }
 
+/// Who is told of the fields of a common message. Where its method is inlined, and the role of each field
+/// is known to the compiler, hardly more of it is left for a field than what becomes of that.
+pub trait Listener {
+    /// Takes in one field.
+    fn hear(&mut self, event: Event<'_>);
+}
+
+impl<F: FnMut(Event<'_>)> Listener for F {
+    #[inline(always)]
+    fn hear(&mut self, event: Event<'_>) {
+        self(event);
+    }
+}
+
 /// The value of a field, or a piece of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value<'a> {

@@ -8,17 +8,22 @@ mod reading;
 mod roles;
 mod row;
 mod state;
+mod straight;
 pub(crate) mod table;
 #[cfg(test)]
 pub(crate) mod tests;
 mod walker;
 
-pub use event::{Event, Fault, Progress, Value, WalkError};
+pub use event::{Event, Fault, Listener, Progress, Value, WalkError};
 pub use field::{Field, FieldId, Kind};
 pub(crate) use field::{Fields, Stored};
+pub(crate) use plain::Plain;
 pub use roles::Role;
 pub(crate) use row::{Of, Part, Row};
+pub(crate) use state::Level;
+pub(crate) use straight::{Read, Straight, message};
 pub use table::{Root, versions};
+pub(crate) use walker::MAX_DEPTH;
 pub use walker::Walker;
 
 /// The layouts with the roles that the data path looks for.

@@ -8,10 +8,10 @@ use super::cursor::Cursor;
 use super::state::Level;
 use super::table::{Op, Table};
 use super::walker::MAX_DEPTH;
-use super::{Event, Value};
+use super::{Event, Root, Value};
 
 /// Where the loop stands.
-pub(super) struct Plain<'a> {
+pub(crate) struct Plain<'a> {
     pub(super) cursor: Cursor<'a>,
     /// The next op.
     pub(super) op: usize,
@@ -20,6 +20,16 @@ pub(super) struct Plain<'a> {
 }
 
 impl<'a> Plain<'a> {
+    /// At the start of a message of `len` bytes, of which the first are at hand.
+    #[inline(always)]
+    pub(super) fn begin(root: Root, len: u32, bytes: &'a [u8]) -> Self {
+        Self {
+            cursor: Cursor::new(bytes, 0, len),
+            op: root.first.into(),
+            depth: 0,
+        }
+    }
+
     /// Reads ops up to one that is not plain, or to the content of a tagged field. `true` where the
     /// message has been read.
     // (not inlined, lest it share registers with what is rare, and on a copy, lest it stay in memory)

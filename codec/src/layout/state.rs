@@ -5,7 +5,7 @@ use super::Role;
 
 /// A struct being read, an element of an array, or the content of a tagged field.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Level {
+pub(crate) struct Level {
     /// The next op, while something inside is read.
     pub(super) op: u16,
     /// The first op, at which the next element begins.

@@ -232,6 +232,12 @@ impl Root {
         super::hot().root(direction, api_key, api_version)
     }
 
+    /// Whether it is [`Root::find`]'s.
+    #[inline(always)]
+    pub(super) fn is_hot(&self) -> bool {
+        std::ptr::eq(self.table, super::hot())
+    }
+
     /// For a walk that tells of every field, whose names [`Root::field`] knows; of the same messages.
     pub fn find_full(direction: Direction, api_key: ApiKey, api_version: i16) -> Option<Self> {
         super::full().root(direction, api_key, api_version)

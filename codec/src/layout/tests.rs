@@ -8,6 +8,7 @@
 )]
 
 mod rows;
+mod straight;
 mod tables;
 pub(crate) mod written;
 

@@ -4,16 +4,16 @@
 //! it is held against what is left of the frame. And input may end inside a scalar: its first bytes
 //! are kept until the rest comes, since whoever feeds has let go of them.
 
-use super::cursor::Cursor;
 use super::plain::Plain;
 use super::reading::{End, Reading};
 use super::state::{Level, Region};
 use super::table::{Root, Table};
-use super::{Event, Fault, FieldId, Progress, WalkError};
+use super::{Event, Fault, FieldId, Listener, Progress, WalkError};
+use crate::generated::straight;
 use std::ops::ControlFlow;
 
 /// How many structs, arrays and tagged fields may stand inside each other, the message included.
-pub(super) const MAX_DEPTH: usize = 9;
+pub(crate) const MAX_DEPTH: usize = 9;
 
 /// The most bytes that are read as one: a uuid.
 const MAX_SCALAR: usize = 16;
@@ -100,17 +100,104 @@ impl Walker {
         }
         // Most messages are all there, and have nothing rare in them.
         self.stopped = true;
-        let [message, ..] = &self.levels;
-        let mut plain = Plain {
-            cursor: Cursor::new(bytes, 0, self.limit),
-            op: message.op.into(),
-            depth: 0,
-        };
-        if plain.run(self.table, &mut self.levels, on) {
+        let [Level { first, .. }, ..] = self.levels;
+        let table = self.table;
+        let mut plain = Plain::begin(Root { table, first }, self.limit, bytes);
+        let is_done = plain.run(self.table, &mut self.levels, on);
+        if is_done {
             self.region = Region::Done;
             self.at = plain.cursor.at();
             return Ok((self.at as usize, Progress::Done));
         }
+        self.read_on(bytes, plain, on)
+    }
+
+    /// [`Walker::restart`] and [`Walker::feed`] in one for a request: the commonest of [`Root::find`] are
+    /// read by code made for them.
+    ///
+    /// # Errors
+    /// Where the bytes do not fit the layout.
+    #[inline]
+    pub fn begin_request(
+        &mut self,
+        root: Root,
+        len: u32,
+        bytes: &[u8],
+        on: &mut impl Listener,
+    ) -> Result<(usize, Progress), WalkError> {
+        let mut plain = Plain::begin(root, len, bytes);
+        let read = match root.is_hot() {
+            true => straight::request(root.first, &mut plain, &mut self.levels, on),
+            false => None,
+        };
+        self.begun(read, plain, root, len, bytes, on)
+    }
+
+    /// The same for a response.
+    ///
+    /// # Errors
+    /// The same.
+    #[inline]
+    pub fn begin_response(
+        &mut self,
+        root: Root,
+        len: u32,
+        bytes: &[u8],
+        on: &mut impl Listener,
+    ) -> Result<(usize, Progress), WalkError> {
+        let mut plain = Plain::begin(root, len, bytes);
+        let read = match root.is_hot() {
+            true => straight::response(root.first, &mut plain, &mut self.levels, on),
+            false => None,
+        };
+        self.begun(read, plain, root, len, bytes, on)
+    }
+
+    /// Goes on with a message that a straight line has `read` up to where `plain` stands, if there is one.
+    #[inline(always)]
+    fn begun<'a>(
+        &mut self,
+        read: Option<bool>,
+        plain: Plain<'a>,
+        root: Root,
+        len: u32,
+        bytes: &'a [u8],
+        on: &mut impl Listener,
+    ) -> Result<(usize, Progress), WalkError> {
+        match read {
+            // Nothing of the walk before is left to be seen, so the rest need not be cleared.
+            Some(true) => {
+                self.stopped = true;
+                self.kept_len = 0;
+                self.region = Region::Done;
+                self.at = plain.cursor.at();
+                Ok((self.at as usize, Progress::Done))
+            }
+            Some(false) => self.take_over(root, len, bytes, plain, &mut |event: Event<'_>| {
+                on.hear(event)
+            }),
+            None => {
+                self.restart(root, len);
+                self.feed(bytes, &mut |event: Event<'_>| on.hear(event))
+            }
+        }
+    }
+
+    /// Goes on where a straight line stopped, which has noted in the levels how far it came.
+    #[inline(never)]
+    fn take_over<'a>(
+        &mut self,
+        root: Root,
+        len: u32,
+        bytes: &'a [u8],
+        plain: Plain<'a>,
+        on: &mut impl FnMut(Event<'_>),
+    ) -> Result<(usize, Progress), WalkError> {
+        let [Level { op, .. }, ..] = self.levels;
+        self.restart(root, len);
+        let [message, ..] = &mut self.levels;
+        message.op = op;
+        self.stopped = true;
         self.read_on(bytes, plain, on)
     }
 

@@ -66,6 +66,13 @@ impl Facts {
             (Role::TopicName | Role::TopicId, _) if !self.acks0 => {}
             // A consumer.
             (Role::ReplicaId, Value::Int(..0)) => {}
+            (Role::ReplicaId, Value::Int(id)) => Self::take_replica(id, at, to),
+            (Role::Acks, Value::Int(acks)) => self.take_acks(acks, at, cx, to),
+            (Role::Wait, Value::Int(ms)) => {
+                if let (Some(entry), Ok(ms)) = (self.entry(cx), i32::try_from(ms)) {
+                    entry.wait_ms = ms;
+                }
+            }
             (role, Value::Skipped(bytes)) => {
                 let records = role == Role::Records;
                 to.observe(Direction::Request, at, Observation::Hole { bytes, records });
@@ -74,27 +81,17 @@ impl Facts {
         }
     }
 
-    /// The same, but for topics that nobody asks for, and consumers.
+    /// The same, but for what comes with most messages.
+    // (those have ways of their own, so that no event is put into memory to be looked at there)
     #[inline(never)]
     fn take_known(&mut self, event: Event<'_>, at: u64, cx: &mut Shared, to: &mut impl Observer) {
         match (event.role, event.value) {
-            (Role::Acks, Value::Int(acks)) => self.take_acks(acks, at, cx, to),
-            (Role::Wait, Value::Int(ms)) => {
-                if let (Some(entry), Ok(ms)) = (self.entry(cx), i32::try_from(ms)) {
-                    entry.wait_ms = ms;
-                }
-            }
             (Role::TopicName | Role::TopicId, Value::Piece(piece, rest)) if self.acks0 => {
                 if !self.in_topic {
                     cx.topics.begin();
                 }
                 cx.topics.piece(piece, event.role == Role::TopicId);
                 self.in_topic = rest > 0;
-            }
-            (Role::ReplicaId, Value::Int(id @ 0..)) => {
-                let replica_id = i32::try_from(id).unwrap_or(i32::MAX);
-                let fetch = Observation::ReplicaFetch { replica_id };
-                to.observe(Direction::Request, at, fetch);
             }
             (Role::Mechanism, Value::Piece(piece, _)) => self.mechanism.piece(piece),
             (Role::SoftwareName, Value::Piece(piece, _)) => {
@@ -114,7 +111,16 @@ impl Facts {
         }
     }
 
+    /// A broker asks.
+    #[inline(never)]
+    fn take_replica(id: i64, at: u64, to: &mut impl Observer) {
+        let replica_id = i32::try_from(id).unwrap_or(i32::MAX);
+        let fetch = Observation::ReplicaFetch { replica_id };
+        to.observe(Direction::Request, at, fetch);
+    }
+
     /// Acks say whether a Produce is answered at all.
+    #[inline(never)]
     fn take_acks(&mut self, acks: i64, at: u64, cx: &mut Shared, to: &mut impl Observer) {
         let acks = i16::try_from(acks).unwrap_or_default();
         to.observe(Direction::Request, at, Observation::Acks(acks));

@@ -58,11 +58,12 @@ impl Findings {
         let code = match (event.role, event.value) {
             (Role::ErrorCode, Value::Int(code)) => code,
             (Role::ThrottleTime, Value::Int(0)) => return,
+            (Role::ThrottleTime, Value::Int(ms)) => return throttled(ms, at, exchange, to),
             (role, Value::Skipped(bytes)) => {
                 let records = role == Role::Records;
                 return to.observe(RESPONSE, at, Observation::Hole { bytes, records });
             }
-            _ => return self.take_other(event, at, exchange, to),
+            _ => return self.take_other(event, at, to),
         };
         match self.codes.get_mut(self.last) {
             Some((last, count)) if i64::from(*last) == code => *count = count.saturating_add(1),
@@ -70,23 +71,10 @@ impl Findings {
         }
     }
 
-    /// The same for all but error codes, and no throttling.
+    /// The same for all but error codes and throttling.
     #[inline(never)]
-    fn take_other(
-        &mut self,
-        event: Event<'_>,
-        at: u64,
-        exchange: Exchange,
-        to: &mut impl Observer,
-    ) {
+    fn take_other(&mut self, event: Event<'_>, at: u64, to: &mut impl Observer) {
         match (event.role, event.value) {
-            (Role::ThrottleTime, Value::Int(ms @ 1..)) => {
-                let throttle = Observation::Throttle {
-                    api_key: exchange.api_key,
-                    time: Duration::from_millis(ms.unsigned_abs()),
-                };
-                to.observe(RESPONSE, at, throttle);
-            }
             (Role::NodeId, Value::Int(node_id)) => {
                 self.node_id = i32::try_from(node_id).unwrap_or(-1);
                 self.host.clear();
@@ -144,5 +132,18 @@ impl Findings {
         }
         self.used = 0;
         self.last = CODES;
+    }
+}
+
+/// The broker asks its client to stay quiet for so many milliseconds, if more than 0.
+// (a way of its own, so that no event is put into memory to be looked at there)
+#[inline(never)]
+fn throttled(ms: i64, at: u64, exchange: Exchange, to: &mut impl Observer) {
+    if ms > 0 {
+        let throttle = Observation::Throttle {
+            api_key: exchange.api_key,
+            time: Duration::from_millis(ms.unsigned_abs()),
+        };
+        to.observe(RESPONSE, at, throttle);
     }
 }

@@ -1,11 +1,11 @@
 //! A frame on its way through: how much of it is left, and the walk through its body. It never holds
 //! the frame; what is of no interest may be moved without being shown.
 
-use crate::layout::{Event, Progress, Root, WalkError, Walker};
+use crate::layout::{Progress, Root, WalkError, Walker};
 use crate::observation::Exchange;
 
 /// A frame whose header has been read.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
     pub(super) exchange: Exchange,
     /// Bytes of the whole frame, its length field included.
@@ -23,16 +23,6 @@ pub(super) struct Frame {
 #[derive(Debug, Default)]
 pub(super) struct Reader(Option<Walker>);
 
-impl Reader {
-    #[inline]
-    fn start(&mut self, root: Root, len: u32) {
-        match &mut self.0 {
-            Some(walker) => walker.restart(root, len),
-            none => *none = Some(Walker::new(root, len)),
-        }
-    }
-}
-
 /// What became of the bytes shown to a frame.
 pub(super) struct Advance {
     /// Bytes of what was shown that belong to the frame and are done with.
@@ -47,27 +37,22 @@ pub(super) struct Advance {
 }
 
 impl Frame {
-    /// `left`: bytes of the frame behind its header's fixed part. `root`: `None` leaves it unread, else
-    /// `reader` begins to read it.
+    /// `left`: bytes of the frame behind its header's fixed part. `is_read`: whether the body is.
     #[inline]
     pub(super) fn new(
         exchange: Exchange,
         bytes: u64,
         body_at: u64,
         left: u32,
-        root: Option<Root>,
-        reader: &mut Reader,
+        is_read: bool,
     ) -> Self {
-        if let Some(root) = root {
-            reader.start(root, left);
-        }
         Self {
             exchange,
             bytes,
             body_at,
             left,
-            walked: root.is_some(),
-            understood: root.is_some(),
+            walked: is_read,
+            understood: is_read,
         }
     }
 
@@ -81,14 +66,19 @@ impl Frame {
         self.understood
     }
 
-    /// Consumes what belongs to the frame at the start of `shown`; `reader` is the one that it began
-    /// with.
-    #[inline]
+    /// Consumes what belongs to the frame at the start of `shown`. With the root of its body for the first
+    /// time; `reader` is the lane's, and `feed` shows it bytes, or begins with a body of so many.
+    #[inline(always)]
     pub(super) fn advance(
         &mut self,
         reader: &mut Reader,
+        begins: Option<Root>,
         shown: &[u8],
-        on: &mut impl FnMut(Event<'_>),
+        feed: impl FnOnce(
+            &mut Walker,
+            Option<(Root, u32)>,
+            &[u8],
+        ) -> Result<(usize, Progress), WalkError>,
     ) -> Advance {
         let mine = shown.get(..self.left as usize).unwrap_or(shown);
         let mut advance = Advance {
@@ -97,10 +87,14 @@ impl Frame {
             trailing: 0,
             fault: None,
         };
+        let begins = begins.map(|root| (root, self.left));
+        if let (Some((root, len)), None) = (begins, &reader.0) {
+            reader.0 = Some(Walker::new(root, len));
+        }
         if self.walked
             && let Some(walker) = &mut reader.0
         {
-            match walker.feed(mine, on) {
+            match feed(walker, begins, mine) {
                 Ok((n, Progress::Done)) => {
                     advance.seen = n.min(mine.len());
                     advance.trailing = self.left.saturating_sub(advance.seen as u32);

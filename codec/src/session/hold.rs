@@ -2,7 +2,7 @@
 //! message that is held whole: what its rows may become depends on the features behind them.
 
 use super::cursor::Cursor;
-use super::response::ResponseLane;
+use super::response::{ResponseLane, State};
 use super::shared::Shared;
 use super::{Input, Step};
 use crate::clamp::{Malformed, clamp};
@@ -77,15 +77,15 @@ impl ResponseLane {
         };
         let root = Root::find(RESPONSE, ApiKey::API_VERSIONS, answered_in);
         let Some(with) = clamped.frame else {
-            self.enter(exchange, frame_bytes, root, cursor);
-            return None;
+            let (frame, root) = self.enter(exchange, frame_bytes, root, cursor);
+            return self.go_on(frame, root, cursor, input, cx, to);
         };
         let start = self.at;
         let mut unsettled = Cursor::new(frame);
-        self.enter(exchange, frame_bytes, root, &mut unsettled);
-        self.body(&mut unsettled, to);
+        let (mut read, root) = self.enter(exchange, frame_bytes, root, &mut unsettled);
+        self.body(&mut read, root, &mut unsettled, to);
         self.at = start.saturating_add(frame_bytes);
-        self.end_response(cx, to);
+        self.end_response(read, cx, to);
         Some(Step::Replace { drop: size, with })
     }
 
@@ -107,7 +107,8 @@ impl ResponseLane {
         if cx.rewrites() {
             return Some(Step::Close(otherwise));
         }
-        self.enter(exchange, frame_bytes, None, cursor);
+        let (frame, _) = self.enter(exchange, frame_bytes, None, cursor);
+        self.state = State::Response(frame);
         None
     }
 }

@@ -10,7 +10,7 @@ use super::reject::{self, MAX_TOKEN, MIN_REQUEST};
 use super::sasl::Sasl;
 use super::shared::{LastRequest, Shared};
 use super::{Clamp, Input, NonKafka, Step};
-use crate::layout::Root;
+use crate::layout::{Event, Listener, Root, Walker};
 use crate::observation::{
     CloseReason, Exchange, Observation, Observer, OpaqueReason, RejectReason,
 };
@@ -86,14 +86,16 @@ impl RequestLane {
             }
             let step = match &mut self.state {
                 State::Head => self.head(&mut cursor, &input, cx, to),
-                State::Request(frame) if frame.is_over() => {
-                    self.end_request(input.now, cx, to);
-                    None
+                State::Request(frame) => {
+                    let frame = *frame;
+                    match frame.is_over() {
+                        true => {
+                            self.end_request(frame, input.now, cx, to);
+                            None
+                        }
+                        false => self.go_on(frame, None, &mut cursor, &input, cx, to),
+                    }
                 }
-                State::Request(_) => match self.body(&mut cursor, cx, to) {
-                    0 if self.ends_here() => None,
-                    unseen => Some(cursor.amid_body(unseen, input.eof, &mut cx.truncated)),
-                },
                 State::Token => {
                     self.state = State::Head;
                     None
@@ -106,11 +108,8 @@ impl RequestLane {
         }
     }
 
-    fn ends_here(&self) -> bool {
-        matches!(&self.state, State::Request(frame) if frame.is_over())
-    }
-
-    /// Stands between frames. `None`: a frame has begun.
+    /// Stands between frames. `None`: go on.
+    #[inline(always)]
     fn head(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -170,11 +169,18 @@ impl RequestLane {
         if is_ours_to_answer && let Some(owed) = cursor.owed() {
             return Some(owed);
         }
-        self.begin(header, root, is_ours_to_answer, cx, to);
-        if !is_ours_to_answer {
-            cursor.pass(header.read);
+        let root = self.begin(header, root, is_ours_to_answer, cx, to);
+        if is_ours_to_answer {
+            return None;
         }
-        None
+        cursor.pass(header.read);
+        self.at = self.at.saturating_add(header.read as u64);
+        let frame_bytes = header::frame_bytes(header.length);
+        let left = frame_bytes.saturating_sub(header.read as u64);
+        let left = u32::try_from(left).unwrap_or(u32::MAX);
+        let is_read = root.is_some();
+        let frame = Frame::new(header.exchange, frame_bytes, self.at, left, is_read);
+        self.go_on(frame, root, cursor, input, cx, to)
     }
 
     /// Asks for `n` bytes from the frame's start; without more to come, what is there passes.
@@ -288,7 +294,9 @@ impl RequestLane {
         }
     }
 
-    /// A request has begun: tells its head and puts it into the queue.
+    /// A request has begun: tells its head and puts it into the queue. The root of its body, if that is
+    /// to be read.
+    #[inline(always)]
     fn begin(
         &mut self,
         header: RequestHeader<'_>,
@@ -296,7 +304,7 @@ impl RequestLane {
         is_ours_to_answer: bool,
         cx: &mut Shared,
         to: &mut impl Observer,
-    ) {
+    ) -> Option<Root> {
         let exchange = header.exchange;
         let frame_bytes = header::frame_bytes(header.length);
         let head = Observation::RequestHead {
@@ -336,7 +344,7 @@ impl RequestLane {
                 frame_bytes,
                 left: frame_bytes,
             });
-            return;
+            return None;
         }
         if let Some(reason) = reason {
             let opaque = Observation::Opaque {
@@ -346,25 +354,52 @@ impl RequestLane {
             };
             to.observe(REQUEST, self.at, opaque);
         }
-        let left = frame_bytes.saturating_sub(header.read as u64);
-        self.at = self.at.saturating_add(header.read as u64);
-        let left = u32::try_from(left).unwrap_or(u32::MAX);
-        let reader = &mut self.reader;
-        let frame = Frame::new(exchange, frame_bytes, self.at, left, root, reader);
+        root
+    }
+
+    /// Goes on in a request, with the root of its body where that begins. `None` where it is over.
+    // (a request that is all there is never stored, nor is what it takes to go on in it)
+    #[inline(always)]
+    fn go_on(
+        &mut self,
+        mut frame: Frame,
+        begins: Option<Root>,
+        cursor: &mut Cursor<'_>,
+        input: &Input<'_>,
+        cx: &mut Shared,
+        to: &mut impl Observer,
+    ) -> Option<Step> {
+        let unseen = self.body(&mut frame, begins, cursor, cx, to);
+        if unseen == 0 && frame.is_over() {
+            self.end_request(frame, input.now, cx, to);
+            return None;
+        }
         self.state = State::Request(frame);
+        Some(cursor.amid_body(unseen, input.eof, &mut cx.truncated))
     }
 
     /// Consumes what is there of the body; returns how many bytes after that need not be shown.
-    fn body(&mut self, cursor: &mut Cursor<'_>, cx: &mut Shared, to: &mut impl Observer) -> u64 {
-        let State::Request(frame) = &mut self.state else {
-            return 0;
-        };
+    #[inline(always)]
+    fn body(
+        &mut self,
+        frame: &mut Frame,
+        begins: Option<Root>,
+        cursor: &mut Cursor<'_>,
+        cx: &mut Shared,
+        to: &mut impl Observer,
+    ) -> u64 {
         let (exchange, body_at) = (frame.exchange, frame.body_at);
-        let facts = &mut self.facts;
-        let advance = frame.advance(&mut self.reader, cursor.rest(), &mut |event| {
-            let at = body_at.saturating_add(u64::from(event.at));
-            facts.take(event, at, cx, to);
-        });
+        let hearing = &mut Hearing {
+            facts: &mut self.facts,
+            body_at,
+            cx: &mut *cx,
+            to: &mut *to,
+        };
+        let feed = |walker: &mut Walker, begins, bytes: &[u8]| match begins {
+            Some((root, len)) => walker.begin_request(root, len, bytes, hearing),
+            None => walker.feed(bytes, &mut |event: Event<'_>| hearing.hear(event)),
+        };
+        let advance = frame.advance(&mut self.reader, begins, cursor.rest(), feed);
         cursor.pass(advance.seen);
         let unseen = u64::from(advance.unseen);
         let consumed = unseen.saturating_add(advance.seen as u64);
@@ -387,11 +422,9 @@ impl RequestLane {
         unseen
     }
 
-    /// The request under way has been received to its last byte.
-    fn end_request(&mut self, now: Instant, cx: &mut Shared, to: &mut impl Observer) {
-        let State::Request(frame) = &self.state else {
-            return;
-        };
+    /// A request has been received to its last byte.
+    #[inline(always)]
+    fn end_request(&mut self, frame: Frame, now: Instant, cx: &mut Shared, to: &mut impl Observer) {
         let (exchange, frame_bytes) = (frame.exchange, frame.bytes);
         self.state = State::Head;
         if let Some(entry) = self.facts.entry(cx) {
@@ -451,6 +484,22 @@ impl RequestLane {
             drop,
             with: Vec::new(),
         })
+    }
+}
+
+/// Hears what the body of a request tells.
+struct Hearing<'s, O> {
+    facts: &'s mut Facts,
+    body_at: u64,
+    cx: &'s mut Shared,
+    to: &'s mut O,
+}
+
+impl<O: Observer> Listener for Hearing<'_, O> {
+    #[inline(always)]
+    fn hear(&mut self, event: Event<'_>) {
+        let at = self.body_at.saturating_add(u64::from(event.at));
+        self.facts.take(event, at, self.cx, self.to);
     }
 }
 

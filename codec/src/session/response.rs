@@ -12,7 +12,7 @@ use super::reject::{self, MAX_TOKEN, MIN_RESPONSE};
 use super::sasl::Sasl;
 use super::shared::Shared;
 use super::{Input, Step};
-use crate::layout::Root;
+use crate::layout::{Event, Listener, Root, Walker};
 use crate::local;
 use crate::observation::{
     CloseReason, Exchange, Observation, Observer, OpaqueReason, Outcome, RejectReason,
@@ -125,14 +125,16 @@ impl ResponseLane {
             }
             let step = match &mut self.state {
                 State::Head => self.head(&mut cursor, &input, &mut since, cx, to),
-                State::Response(frame) if frame.is_over() => {
-                    self.end_response(cx, to);
-                    None
+                State::Response(frame) => {
+                    let frame = *frame;
+                    match frame.is_over() {
+                        true => {
+                            self.end_response(frame, cx, to);
+                            None
+                        }
+                        false => self.go_on(frame, None, &mut cursor, &input, cx, to),
+                    }
                 }
-                State::Response(_) => match self.body(&mut cursor, to) {
-                    0 if self.ends_here() => None,
-                    unseen => Some(cursor.amid_body(unseen, input.eof, &mut cx.truncated)),
-                },
                 State::Token => {
                     self.state = State::Head;
                     None
@@ -148,11 +150,8 @@ impl ResponseLane {
         }
     }
 
-    fn ends_here(&self) -> bool {
-        matches!(&self.state, State::Response(frame) if frame.is_over())
-    }
-
     /// Stands between frames. `None`: go on.
+    #[inline(always)]
     fn head(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -207,7 +206,11 @@ impl ResponseLane {
             return Some(self.need(8, cursor, input, cx));
         };
         match cx.queue.matching(id) {
-            Some(Match::Entry(entry)) => self.begin(entry, frame_bytes, since, cursor, cx, to),
+            Some(Match::Entry(entry)) => {
+                let begun = self.begin(entry, frame_bytes, since, cx, to);
+                let (frame, root) = self.enter(entry.exchange, frame_bytes, begun?, cursor);
+                self.go_on(frame, root, cursor, input, cx, to)
+            }
             Some(Match::OursFirst) => None,
             None => Some(self.mismatch(id, cursor, cx, to)),
         }
@@ -332,16 +335,17 @@ impl ResponseLane {
         Step::Pass(u64::MAX)
     }
 
-    /// A response has begun, and this is the request that it answers.
+    /// A response has begun, and this is the request that it answers. The root of its body, if that can be
+    /// read; `None` where all of the response has to be there first.
+    #[inline(always)]
     fn begin(
         &mut self,
         entry: Entry,
         frame_bytes: u64,
         since: &mut Since,
-        cursor: &mut Cursor<'_>,
         cx: &mut Shared,
         to: &mut impl Observer,
-    ) -> Option<Step> {
+    ) -> Option<Option<Root>> {
         let exchange = entry.exchange;
         let is_held = exchange.api_key == ApiKey::API_VERSIONS;
         let root = match is_held {
@@ -374,37 +378,67 @@ impl ResponseLane {
             };
             to.observe(RESPONSE, self.at, opaque);
         }
-        self.enter(exchange, frame_bytes, root, cursor);
-        None
+        Some(root)
     }
 
-    /// Passes a response's header and begins to read its body.
+    /// Passes a response's header: what is left of it, and the root of its body.
+    #[inline(always)]
     pub(super) fn enter(
         &mut self,
         exchange: Exchange,
         frame_bytes: u64,
         root: Option<Root>,
         cursor: &mut Cursor<'_>,
-    ) {
+    ) -> (Frame, Option<Root>) {
         cursor.pass(8);
         self.at = self.at.saturating_add(8);
         let left = u32::try_from(frame_bytes.saturating_sub(8)).unwrap_or(u32::MAX);
-        let reader = &mut self.reader;
-        let frame = Frame::new(exchange, frame_bytes, self.at, left, root, reader);
+        let frame = Frame::new(exchange, frame_bytes, self.at, left, root.is_some());
+        (frame, root)
+    }
+
+    /// Goes on in a response, with the root of its body where that begins. `None` where it is over.
+    // (a response that is all there is never stored, nor is what it takes to go on in it)
+    #[inline(always)]
+    pub(super) fn go_on(
+        &mut self,
+        mut frame: Frame,
+        begins: Option<Root>,
+        cursor: &mut Cursor<'_>,
+        input: &Input<'_>,
+        cx: &mut Shared,
+        to: &mut impl Observer,
+    ) -> Option<Step> {
+        let unseen = self.body(&mut frame, begins, cursor, to);
+        if unseen == 0 && frame.is_over() {
+            self.end_response(frame, cx, to);
+            return None;
+        }
         self.state = State::Response(frame);
+        Some(cursor.amid_body(unseen, input.eof, &mut cx.truncated))
     }
 
     /// Consumes what is there of the body; returns how many bytes after that need not be shown.
-    pub(super) fn body(&mut self, cursor: &mut Cursor<'_>, to: &mut impl Observer) -> u64 {
-        let State::Response(frame) = &mut self.state else {
-            return 0;
-        };
+    #[inline(always)]
+    pub(super) fn body(
+        &mut self,
+        frame: &mut Frame,
+        begins: Option<Root>,
+        cursor: &mut Cursor<'_>,
+        to: &mut impl Observer,
+    ) -> u64 {
         let (exchange, body_at) = (frame.exchange, frame.body_at);
-        let findings = &mut self.findings;
-        let advance = frame.advance(&mut self.reader, cursor.rest(), &mut |event| {
-            let at = body_at.saturating_add(u64::from(event.at));
-            findings.take(event, at, exchange, to);
-        });
+        let hearing = &mut Hearing {
+            findings: &mut self.findings,
+            body_at,
+            exchange,
+            to: &mut *to,
+        };
+        let feed = |walker: &mut Walker, begins, bytes: &[u8]| match begins {
+            Some((root, len)) => walker.begin_response(root, len, bytes, hearing),
+            None => walker.feed(bytes, &mut |event: Event<'_>| hearing.hear(event)),
+        };
+        let advance = frame.advance(&mut self.reader, begins, cursor.rest(), feed);
         cursor.pass(advance.seen);
         let unseen = u64::from(advance.unseen);
         let consumed = unseen.saturating_add(advance.seen as u64);
@@ -424,11 +458,8 @@ impl ResponseLane {
         unseen
     }
 
-    /// The response under way has passed to its last byte.
-    pub(super) fn end_response(&mut self, cx: &mut Shared, to: &mut impl Observer) {
-        let State::Response(frame) = &self.state else {
-            return;
-        };
+    /// A response has passed to its last byte.
+    pub(super) fn end_response(&mut self, frame: Frame, cx: &mut Shared, to: &mut impl Observer) {
         let (exchange, frame_bytes) = (frame.exchange, frame.bytes);
         let understood = frame.understood();
         self.state = State::Head;
@@ -470,5 +501,21 @@ impl ResponseLane {
             None => CloseReason::Broker,
         });
         cx.unseen = true;
+    }
+}
+
+/// Hears what the body of a response tells.
+struct Hearing<'s, O> {
+    findings: &'s mut Findings,
+    body_at: u64,
+    exchange: Exchange,
+    to: &'s mut O,
+}
+
+impl<O: Observer> Listener for Hearing<'_, O> {
+    #[inline(always)]
+    fn hear(&mut self, event: Event<'_>) {
+        let at = self.body_at.saturating_add(u64::from(event.at));
+        self.findings.take(event, at, self.exchange, self.to);
     }
 }
