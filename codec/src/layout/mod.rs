@@ -3,11 +3,13 @@
 mod cursor;
 mod event;
 mod field;
+mod inside;
 mod plain;
 mod reading;
 mod roles;
 mod row;
 mod state;
+mod step;
 mod straight;
 pub(crate) mod table;
 #[cfg(test)]
