@@ -423,7 +423,7 @@ impl Meter for Record {
 
     #[inline]
     fn asked(&mut self, input: &Input<'_>) {
-        self.recorder.asked(self.view.id, input);
+        self.recorder.asked(input);
     }
 
     #[inline(always)]

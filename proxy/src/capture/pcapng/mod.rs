@@ -3,7 +3,6 @@
 //! The trap: a frame with holes is no frame. What is written has lengths that fit what is there, so it
 //! is shorter than what was received, and the comment says by how much.
 
-#[allow(dead_code)] // its notes, until captures are read back
 pub(crate) mod comment;
 mod order;
 mod packets;

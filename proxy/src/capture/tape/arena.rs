@@ -6,7 +6,7 @@
 
 use super::Tape;
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -54,8 +54,6 @@ pub(crate) struct Arena {
     /// When it was made: times are kept as nanoseconds since then.
     pub(super) start: Instant,
     ages: RefCell<Ages>,
-    /// By the connection's id; in a tree, which gives memory back.
-    tapes: RefCell<BTreeMap<u64, Weak<Tape>>>,
 }
 
 /// Which chunk is older than which.
@@ -77,16 +75,8 @@ impl Arena {
             usage,
             start: Instant::now(),
             ages: RefCell::default(),
-            tapes: RefCell::default(),
         };
         (settings.memory > 0).then(|| Rc::new(arena))
-    }
-
-    /// The tape of the connection with this id (its view's), if the connection is one of this thread's
-    /// and has said anything yet.
-    #[allow(dead_code)] // captures by hand wake the connection instead; its tests look here
-    pub(crate) fn find(&self, id: u64) -> Option<Rc<Tape>> {
-        self.tapes.borrow().get(&id)?.upgrade()
     }
 
     /// Nanoseconds from the start to `now`.
@@ -96,16 +86,14 @@ impl Arena {
     }
 
     /// A tape begins.
-    pub(super) fn join(&self, id: u64, tape: &Rc<Tape>) {
+    pub(super) fn join(&self) {
         self.take(size_of::<Tape>());
-        self.tapes.borrow_mut().insert(id, Rc::downgrade(tape));
     }
 
     /// A tape that had so many chunks, of so many bytes together, has ended.
-    pub(super) fn leave(&self, id: u64, chunks: usize, bytes: usize) {
+    pub(super) fn leave(&self, chunks: usize, bytes: usize) {
         self.release(size_of::<Tape>() + bytes);
         self.ages.borrow_mut().chunks -= chunks;
-        self.tapes.borrow_mut().remove(&id);
     }
 
     /// Takes `bytes`, and what is needed for that from the oldest chunks. The caller has no reel

@@ -9,8 +9,7 @@
 //! The trap: a frame may turn out to be malformed when its first bytes stand here already. They are
 //! wiped out then, and whoever reads cuts such a frame back to its header, as one that has not ended.
 //!
-//! How to read it: [`Arena::find`] gives the tape of a connection by its id, on the thread that the
-//! connection belongs to; [`Tape::snapshot`] reads all of it, [`Tape::snapshot_since`] what came later.
+//! How to read it: [`Tape::snapshot`] gives all of it, [`Tape::snapshot_since`] what came later.
 //! In the middle of a poll the bytes of that poll are not here yet: whoever wants them waits for
 //! [`Tape::settled`]. [`Usage`] tells what all tapes of the process take.
 
@@ -46,7 +45,6 @@ const BATCH_HEAD: u64 = 61;
 /// The latest frames of a connection.
 pub(crate) struct Tape {
     arena: Rc<Arena>,
-    id: u64,
     sides: [Side; 2],
     /// When what is being looked at was read.
     now: Cell<Instant>,
@@ -78,18 +76,17 @@ struct Side {
 }
 
 impl Tape {
-    /// The tape of a connection, by its view's id, whose first byte is there.
-    pub(crate) fn begin(arena: &Rc<Arena>, id: u64, now: Instant) -> Rc<Self> {
+    /// The tape of a connection whose first byte is there.
+    pub(crate) fn begin(arena: &Rc<Arena>, now: Instant) -> Rc<Self> {
         let tape = Rc::new(Self {
             arena: arena.clone(),
-            id,
             sides: Default::default(),
             now: Cell::new(now),
             nanos: Cell::new(arena.nanos(now)),
             frames: Cell::new(0),
             reel: RefCell::default(),
         });
-        arena.join(id, &tape);
+        arena.join();
         tape
     }
 
@@ -300,13 +297,13 @@ impl Tape {
 impl Drop for Tape {
     fn drop(&mut self) {
         let (chunks, bytes) = self.reel.get_mut().size();
-        self.arena.leave(self.id, chunks, bytes);
+        self.arena.leave(chunks, bytes);
     }
 }
 
 impl std::fmt::Debug for Tape {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Tape({})", self.id)
+        write!(f, "Tape({} frames)", self.frames.get())
     }
 }
 

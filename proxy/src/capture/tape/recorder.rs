@@ -32,13 +32,13 @@ impl Recorder {
         }
     }
 
-    /// The session is about to be asked about `input`; `id` is that of the connection's view.
+    /// The session is about to be asked about `input`.
     #[inline]
-    pub(crate) fn asked(&mut self, id: u64, input: &Input<'_>) {
+    pub(crate) fn asked(&mut self, input: &Input<'_>) {
         match self {
             Self::On(tape) => tape.asked(input.now),
             Self::Blank(arena) if !input.shown.is_empty() => {
-                *self = Self::On(Tape::begin(arena, id, input.now));
+                *self = Self::On(Tape::begin(arena, input.now));
             }
             Self::Off | Self::Blank(_) => {}
         }

@@ -54,7 +54,7 @@ fn at_the_budget_the_oldest_history_of_the_thread_is_given_up() {
         ..NOTHING_ELSE
     };
     let arena = Arena::new(settings, 1, usage.clone()).unwrap();
-    let connection = |id| Rig::in_arena(&arena, id, Clamp::Encode);
+    let connection = |_| Rig::in_arena(&arena, Clamp::Encode);
     let mut rigs: Vec<_> = (0..200).map(connection).collect();
     for round in 0..40 {
         for rig in &mut rigs {
@@ -70,17 +70,15 @@ fn at_the_budget_the_oldest_history_of_the_thread_is_given_up() {
     }
     let latest = rigs[199].frames();
     assert_eq!(bytes_of(latest.last().unwrap()), find(39)[1].1);
-    assert!(Rc::ptr_eq(&arena.find(7).unwrap(), rigs[7].tape()));
     drop(rigs);
-    assert!(arena.find(7).is_none());
     assert_eq!((arena.used(), usage.bytes()), (0, 0));
 }
 
 #[test]
 fn connections_that_come_and_go_leave_nothing() {
     let arena = Arena::new(NOTHING_ELSE, 1, Arc::default()).unwrap();
-    for id in 0..10_000 {
-        let mut rig = Rig::in_arena(&arena, id, Clamp::Encode);
+    for _ in 0..10_000 {
+        let mut rig = Rig::in_arena(&arena, Clamp::Encode);
         play(&mut rig, &find(1));
     }
     assert_eq!(arena.used(), 0);

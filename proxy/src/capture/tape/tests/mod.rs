@@ -29,7 +29,6 @@ struct Rig {
     clamp: Clamp,
     lanes: [Lane; 2],
     now: Instant,
-    id: u64,
     splices: bool,
     closed: bool,
 }
@@ -56,10 +55,10 @@ impl Rig {
 
     fn with(settings: Settings, clamp: Clamp) -> Self {
         let arena = Arena::new(settings, 1, Arc::default()).unwrap();
-        Self::in_arena(&arena, 1, clamp)
+        Self::in_arena(&arena, clamp)
     }
 
-    fn in_arena(arena: &Rc<Arena>, id: u64, clamp: Clamp) -> Self {
+    fn in_arena(arena: &Rc<Arena>, clamp: Clamp) -> Self {
         Self {
             arena: arena.clone(),
             recorder: Recorder::new(Some(arena)),
@@ -74,7 +73,6 @@ impl Rig {
             clamp,
             lanes: Default::default(),
             now: arena.start,
-            id,
             splices: false,
             closed: false,
         }
@@ -123,7 +121,7 @@ impl Rig {
             unpaid: 0,
             now: self.now,
         };
-        self.recorder.asked(self.id, &input);
+        self.recorder.asked(&input);
         let mut ears = Ears(&self.recorder, input.shown);
         let step = self.session.poll(direction, input, &mut ears);
         self.recorder.settled(direction, &input, &step);
