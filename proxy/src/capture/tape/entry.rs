@@ -40,7 +40,7 @@ pub(super) struct Head {
 
 impl Head {
     /// Without a latency; `bytes` is less than 4 GiB, as the length field says no more.
-    #[inline]
+    #[inline(always)]
     pub(super) fn new(
         direction: Direction,
         exchange: Exchange,
@@ -101,7 +101,7 @@ const REASONS: [OpaqueReason; 6] = [
     OpaqueReason::NonKafka,
 ];
 
-#[inline]
+#[inline(always)]
 fn first_word(kind: u8, direction: Direction, small: u16, large: u32) -> u64 {
     u64::from(kind)
         | u64::from(direction as u8) << 8
@@ -109,7 +109,7 @@ fn first_word(kind: u8, direction: Direction, small: u16, large: u32) -> u64 {
         | u64::from(large) << 32
 }
 
-#[inline]
+#[inline(always)]
 pub(super) fn head(head: &Head) -> [u64; HEAD / 8] {
     let Exchange {
         api_key,
@@ -131,7 +131,7 @@ pub(super) fn head(head: &Head) -> [u64; HEAD / 8] {
 }
 
 /// The start of a run, whose `bytes` follow, up to the next whole word.
-#[inline]
+#[inline(always)]
 pub(super) fn run(direction: Direction, at: u64, nanos: u64, bytes: u32) -> [u64; RUN / 8] {
     [first_word(RUN_IS, direction, 0, bytes), at, nanos]
 }
@@ -150,9 +150,44 @@ pub(super) fn note(direction: Direction, at: u64, nanos: u64, note: Note) -> [u6
 }
 
 /// The words of an entry as bytes.
+#[inline(always)]
+pub(super) fn put<const BYTES: usize, const WORDS: usize>(
+    words: [u64; WORDS],
+    to: &mut [u8; BYTES],
+) {
+    for (place, word) in to.as_chunks_mut().0.iter_mut().zip(words) {
+        *place = word.to_ne_bytes();
+    }
+}
+
+/// Copies `from` to `to`, which is as long. Few bytes by a few wide moves, for the C library that the
+/// binary ships with takes a start for each copy that is longer than that.
 #[inline]
-pub(super) fn put<const N: usize>(words: [u64; N], to: &mut [u8]) {
-    to.copy_from_slice(words.map(u64::to_ne_bytes).as_flattened());
+pub(super) fn copy(from: &[u8], to: &mut [u8]) {
+    match from.len() {
+        0..8 => {
+            for (place, byte) in to.iter_mut().zip(from) {
+                *place = *byte;
+            }
+        }
+        8..16 => copy_ends::<8>(from, to),
+        16..32 => copy_ends::<16>(from, to),
+        32..64 => copy_ends::<32>(from, to),
+        64..128 => copy_ends::<64>(from, to),
+        128..=256 => copy_ends::<128>(from, to),
+        _ => to.copy_from_slice(from),
+    }
+}
+
+/// Copies what is at most twice as long as `N`: its start and its end, which may overlap.
+#[inline(always)]
+fn copy_ends<const N: usize>(from: &[u8], to: &mut [u8]) {
+    if let (Some(start), Some(place)) = (from.first_chunk::<N>(), to.first_chunk_mut()) {
+        *place = *start;
+    }
+    if let (Some(end), Some(place)) = (from.last_chunk::<N>(), to.last_chunk_mut()) {
+        *place = *end;
+    }
 }
 
 /// The first entry of `chunk`, and how many bytes it takes.

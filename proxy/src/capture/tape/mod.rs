@@ -62,7 +62,7 @@ struct Side {
     at: Cell<u64>,
     /// Up to here all is kept that may be.
     copied: Cell<u64>,
-    /// Up to here bytes may be kept, as far as is known.
+    /// Up to here bytes of the latest frame may be kept, as far as is known; may lie behind its end.
     limit: Cell<u64>,
     /// Where the latest frame begins, and ends.
     frame: Cell<u64>,
@@ -184,23 +184,23 @@ impl Tape {
         &self.sides[direction as usize]
     }
 
-    #[inline]
+    #[inline(always)]
     fn head(self: &Rc<Self>, head: &Head, shown: &[u8]) {
-        let (at, bytes) = (head.at, u64::from(head.bytes));
+        let at = head.at;
         let side = self.side(head.direction);
         // As a rule the one before has been kept to its end, or will be by the same copy as this one.
-        if side.limit.get() != at || side.copied.get() > at {
-            self.copy(head.direction, side.limit.get(), shown);
-            side.copied.set(at);
+        if side.end.get() != at || side.limit.get() < at || side.copied.get() > at {
+            self.skip(head.direction, side.kept_to(), at, shown);
         }
         side.frame.set(at);
-        side.end.set(at.saturating_add(bytes));
-        side.limit.set(at.saturating_add(bytes.min(FRAME)));
+        side.end.set(at + u64::from(head.bytes));
+        side.limit.set(at + FRAME);
         side.header.set(head.header);
         self.put_head(head);
     }
 
     /// Leaves out `bytes` from `at` on, but for the heads of batches in records.
+    #[inline(never)]
     fn hole(
         self: &Rc<Self>,
         direction: Direction,
@@ -210,14 +210,14 @@ impl Tape {
         shown: &[u8],
     ) {
         let side = self.side(direction);
-        if at >= side.limit.get() || records && self.arena.settings.records {
+        let limit = side.limit.get();
+        if at >= side.kept_to() || records && self.arena.settings.records {
             return;
         }
-        let bytes = u64::from(bytes);
-        let end = at.saturating_add(bytes).min(side.end.get());
-        let limit = side.limit.get();
+        let end = (at + u64::from(bytes)).min(side.end.get());
         // What is left out does not count; the heads of batches do, each with what it costs here.
-        side.limit.set(side.end.get().min(limit + bytes));
+        let beyond = limit + u64::from(bytes);
+        side.limit.set(beyond);
         let (mut kept, mut heads) = (at, 0);
         if records {
             let mut next = at;
@@ -225,8 +225,7 @@ impl Tape {
                 && at + heads < limit
             {
                 if next > at {
-                    self.copy(direction, kept, shown);
-                    side.copied.set(next);
+                    self.skip(direction, kept, next, shown);
                 }
                 kept = next + BATCH_HEAD;
                 heads += BATCH_HEAD + RUN as u64;
@@ -235,8 +234,15 @@ impl Tape {
         }
         self.copy(direction, kept, shown);
         side.copied.set(end);
-        side.limit
-            .set(side.end.get().min((limit + bytes).saturating_sub(heads)));
+        side.limit.set(beyond.saturating_sub(heads));
+    }
+
+    /// Keeps what is shown up to `upto`, and goes on at `next`.
+    #[cold]
+    #[inline(never)]
+    fn skip(self: &Rc<Self>, direction: Direction, upto: u64, next: u64, shown: &[u8]) {
+        self.copy(direction, upto, shown);
+        self.side(direction).copied.set(next);
     }
 
     /// Keeps what is shown from where it has come to, up to `upto`.
@@ -251,7 +257,7 @@ impl Tape {
         let side = self.side(direction);
         let from = side.copied.get().max(at);
         let upto = upto
-            .min(side.limit.get())
+            .min(side.kept_to())
             .min(at.saturating_add(bytes.len() as u64));
         if from < upto
             && let Some(bytes) = bytes.get((from - at) as usize..(upto - at) as usize)
@@ -270,7 +276,7 @@ impl Tape {
         if !self.arena.settings.opaque {
             let header = side.frame.get() + u64::from(side.header.get());
             side.limit.set(side.limit.get().min(header));
-            self.wipe(direction, side.limit.get());
+            self.wipe(direction, side.kept_to());
         }
     }
 
@@ -291,6 +297,14 @@ impl Tape {
             }
             Direction::Response => self.note(direction, frame, Note::Rewritten(bytes)),
         }
+    }
+}
+
+impl Side {
+    /// Up to here all is or will be kept that may be.
+    #[inline]
+    fn kept_to(&self) -> u64 {
+        self.limit.get().min(self.end.get())
     }
 }
 

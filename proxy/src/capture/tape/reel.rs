@@ -80,21 +80,43 @@ impl Reel {
         self.current.bytes.len() - self.current.used
     }
 
-    /// Appends words, for which there is room.
-    #[inline]
-    pub(super) fn put<const N: usize>(&mut self, words: [u64; N]) {
-        let used = self.current.used;
-        entry::put(words, &mut self.current.bytes[used..used + N * 8]);
-        self.current.used = used + N * 8;
+    /// Appends words, `BYTES` altogether; `false` where there is no room for them.
+    #[inline(always)]
+    pub(super) fn put<const BYTES: usize, const WORDS: usize>(
+        &mut self,
+        words: [u64; WORDS],
+    ) -> bool {
+        let Chunk { bytes, used, .. } = &mut self.current;
+        let place = bytes.get_mut(*used..).and_then(<[u8]>::first_chunk_mut);
+        place.is_some_and(|place| {
+            entry::put::<BYTES, WORDS>(words, place);
+            *used += BYTES;
+            true
+        })
     }
 
-    /// Appends a run, for which there is room.
-    #[inline]
-    pub(super) fn put_run(&mut self, direction: Direction, at: u64, nanos: u64, bytes: &[u8]) {
-        self.put(entry::run(direction, at, nanos, bytes.len() as u32));
-        let used = self.current.used;
-        self.current.bytes[used..used + bytes.len()].copy_from_slice(bytes);
-        self.current.used = used + bytes.len().next_multiple_of(8);
+    /// Appends a run; `false` where there is no room for it.
+    #[inline(always)]
+    pub(super) fn put_run(
+        &mut self,
+        direction: Direction,
+        at: u64,
+        nanos: u64,
+        bytes: &[u8],
+    ) -> bool {
+        let Chunk {
+            bytes: chunk, used, ..
+        } = &mut self.current;
+        let place = chunk.get_mut(*used..).and_then(|room| {
+            let (head, room) = room.split_first_chunk_mut::<RUN>()?;
+            Some((head, room.get_mut(..bytes.len())?))
+        });
+        place.is_some_and(|(head, place)| {
+            entry::put(entry::run(direction, at, nanos, bytes.len() as u32), head);
+            entry::copy(bytes, place);
+            *used += RUN + bytes.len().next_multiple_of(8);
+            true
+        })
     }
 
     pub(super) fn chunks(&self) -> impl Iterator<Item = &Chunk> {

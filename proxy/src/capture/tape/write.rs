@@ -4,7 +4,7 @@
 //! arena is asked, and afterwards it is looked at anew.
 
 use super::Tape;
-use super::entry::{self, Head, Note, RUN};
+use super::entry::{self, HEAD, Head, NOTE, Note, RUN};
 use super::reel::{CHUNK, CHUNKS, Chunk, Reel, STEP};
 use klamp_codec::Direction;
 use std::cell::RefMut;
@@ -14,40 +14,42 @@ use std::rc::Rc;
 const PIECE: usize = 128;
 
 impl Tape {
-    #[inline]
+    #[inline(always)]
     pub(super) fn put_head(self: &Rc<Self>, head: &Head) {
-        self.put(entry::head(head));
+        self.put::<HEAD, _>(entry::head(head));
         self.frames.set(self.frames.get() + 1);
     }
 
     #[cold]
     #[inline(never)]
     pub(super) fn note(self: &Rc<Self>, direction: Direction, at: u64, note: Note) {
-        self.put(entry::note(direction, at, self.nanos.get(), note));
+        self.put::<NOTE, _>(entry::note(direction, at, self.nanos.get(), note));
     }
 
     /// Appends an entry, unless there is no memory to be had.
-    #[inline]
-    fn put<const N: usize>(self: &Rc<Self>, words: [u64; N]) {
-        let mut reel = self.reel.borrow_mut();
-        if reel.room() < N * 8 {
-            reel = self.make_room(reel, N * 8);
-            if reel.room() < N * 8 {
-                return;
-            }
+    #[inline(always)]
+    fn put<const BYTES: usize, const WORDS: usize>(self: &Rc<Self>, words: [u64; WORDS]) {
+        let has_room = self.reel.borrow_mut().put::<BYTES, _>(words);
+        if !has_room {
+            self.put_with_room::<BYTES, _>(words);
         }
-        reel.put(words);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn put_with_room<const BYTES: usize, const WORDS: usize>(self: &Rc<Self>, words: [u64; WORDS]) {
+        self.make_room(self.reel.borrow_mut(), BYTES)
+            .put::<BYTES, _>(words);
     }
 
     /// Appends bytes of a stream, which stand at `at` in it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn run(self: &Rc<Self>, direction: Direction, at: u64, bytes: &[u8]) {
-        let mut reel = self.reel.borrow_mut();
-        if reel.room() < RUN + bytes.len().next_multiple_of(8) {
-            drop(reel);
-            return self.run_in_pieces(direction, at, bytes);
+        let nanos = self.nanos.get();
+        let has_room = (self.reel.borrow_mut()).put_run(direction, at, nanos, bytes);
+        if !has_room {
+            self.run_in_pieces(direction, at, bytes);
         }
-        reel.put_run(direction, at, self.nanos.get(), bytes);
     }
 
     #[cold]

@@ -58,6 +58,18 @@ fn of_records_the_heads_of_batches_are_kept_and_their_content_where_that_is_aske
 }
 
 #[test]
+fn what_follows_a_batch_of_few_bytes_is_kept() {
+    let empty = batch(b"");
+    let length = (empty.len() as u32).to_be_bytes();
+    let head = b"\xff\xff\0\x01\0\0\0\x09\0\0\0\x01\0\x01t\0\0\0\x02\0\0\0\0";
+    let other = b"\0\0\0\x01\xff\xff\xff\xff";
+    let asked = request(0, 3, 1, &[head, &length[..], &empty, other].concat());
+    let mut rig = Rig::new();
+    rig.sends(Request, &asked);
+    assert_eq!(rig.frames()[0].parts, [Part::Bytes(asked)]);
+}
+
+#[test]
 fn what_is_not_understood_is_kept_up_to_its_header() {
     let mut rig = Rig::new();
     play(&mut rig, &[&malformed(1)[..], &unheard_of(2)].concat());
