@@ -94,6 +94,8 @@ pub(crate) struct Record {
     captured: Option<Box<(u64, Instant)>>,
     ended: Option<Ended>,
     recorder: Recorder,
+    /// The API key of the latest message, if it has a name, and where it is counted.
+    row: Option<(ApiKey, KeyRow)>,
 }
 
 impl Record {
@@ -119,6 +121,7 @@ impl Record {
             captured: None,
             ended: None,
             recorder: Recorder::Off,
+            row: None,
         }
     }
 
@@ -139,8 +142,22 @@ impl Record {
         self.capture_on_end(ended);
     }
 
-    fn row(&self, api_key: ApiKey) -> KeyRow {
-        self.shard.row(api_key.0)
+    /// As a rule that of the message before. (The row of a key without a name may change.)
+    #[inline]
+    fn row(&mut self, api_key: ApiKey) -> KeyRow {
+        match self.row {
+            Some((known, row)) if known == api_key => row,
+            _ => self.other_row(api_key),
+        }
+    }
+
+    #[inline(never)]
+    fn other_row(&mut self, api_key: ApiKey) -> KeyRow {
+        let row = self.shard.row(api_key.0);
+        if api_key.name().is_some() {
+            self.row = Some((api_key, row));
+        }
+        row
     }
 
     /// Who the client says it is, the request under way included.
@@ -234,9 +251,8 @@ impl Record {
 
     #[inline]
     fn errors(&mut self, exchange: Exchange, code: ErrorCode, count: u32) {
-        let is_named = self
-            .shard
-            .error_code(self.row(exchange.api_key), code.0, count);
+        let row = self.row(exchange.api_key);
+        let is_named = self.shard.error_code(row, code.0, count);
         if !is_named {
             self.unnamed(exchange, code);
         }
@@ -254,7 +270,7 @@ impl Record {
         }
     }
 
-    fn answered(&self, exchange: Exchange) {
+    fn answered(&mut self, exchange: Exchange) {
         let row = self.row(exchange.api_key);
         self.shard
             .error_code(row, ErrorCode::UNSUPPORTED_VERSION.0, 1);
@@ -382,8 +398,8 @@ impl Observer for Record {
                 ..
             } => {
                 if let Some(latency) = latency {
-                    self.shard
-                        .answered_after(self.row(exchange.api_key), latency, wait);
+                    let row = self.row(exchange.api_key);
+                    self.shard.answered_after(row, latency, wait);
                     if self.watch.captures.is_slow(latency) {
                         self.capture_on_slow(exchange, latency, wait);
                     }
@@ -395,7 +411,8 @@ impl Observer for Record {
                 count,
             } => self.errors(exchange, code, count),
             Observation::Throttle { api_key, time } => {
-                self.shard.throttled(self.row(api_key), time);
+                let row = self.row(api_key);
+                self.shard.throttled(row, time);
             }
             Observation::ResponseEnd {
                 exchange,
@@ -407,8 +424,8 @@ impl Observer for Record {
                     observation::Outcome::Error => Outcome::Error,
                     observation::Outcome::Opaque => Outcome::Opaque,
                 };
-                self.shard
-                    .response(self.row(exchange.api_key), outcome, frame_bytes);
+                let row = self.row(exchange.api_key);
+                self.shard.response(row, outcome, frame_bytes);
                 self.frame_ended(direction);
             }
             rare => self.observe_rare(direction, rare),
