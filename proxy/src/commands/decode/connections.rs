@@ -1,7 +1,7 @@
 //! The connections in a capture: which segment belongs to which, and which end is the broker.
 //!
-//! The trap: there may be more of them than anybody wants to hold. The one that has been quiet longest
-//! gives way.
+//! The trap: there may be more of them than anybody wants to hold. Those that are over give way, then
+//! those that have been quiet longest: many at once, since each look at all of them takes its time.
 
 use super::frames::Cutter;
 use super::segment::Segment;
@@ -15,6 +15,8 @@ use std::rc::Rc;
 
 /// Connections that are held at once.
 const MOST: usize = 4096;
+/// Places that are free once some of so many have given way.
+const FREE: usize = 256;
 
 /// The port of Kafka's own examples, and of most brokers.
 const KAFKA_PORT: u16 = 9092;
@@ -136,11 +138,20 @@ impl Connections {
         if self.open.len() < MOST {
             return;
         }
-        let quiet = self.open.iter().min_by_key(|(_, open)| open.latest);
-        if let Some(key) = quiet.map(|(key, _)| *key)
-            && let Some(mut quiet) = self.open.remove(&key)
-        {
-            quiet.finish("no answer yet, and no room to wait for it");
+        self.open.retain(|_, open| !open.is_over);
+        let Some(too_many) = self.open.len().checked_sub(MOST - FREE) else {
+            return;
+        };
+        let mut quiet: Vec<_> = self
+            .open
+            .iter()
+            .map(|(key, it)| (it.latest, *key))
+            .collect();
+        quiet.sort_unstable();
+        for (_, key) in quiet.into_iter().take(too_many) {
+            if let Some(mut quiet) = self.open.remove(&key) {
+                quiet.finish("no answer yet, and no room to wait for it");
+            }
         }
     }
 }

@@ -133,6 +133,23 @@ fn a_capture_that_begins_amid_a_frame_finds_the_next() {
 }
 
 #[test]
+fn of_many_connections_those_that_are_over_give_way_before_one_that_waits_for_an_answer() {
+    let mut given = small(1);
+    let expected = exchange_lines(&tcpdump(1, &given));
+    let answer = given.pop().unwrap();
+    for n in 0..5000 {
+        let client = format!("10.1.{}.{}:50000", n / 250, n % 250);
+        let syn = packets(&file(&capture(&client, BROKER, Vec::new()))).swap_remove(0);
+        let mut reset = syn.clone();
+        // (the flags, behind the headers of Ethernet and IP)
+        reset.1[14 + 20 + 13] = 0x04;
+        given.extend([syn, reset]);
+    }
+    given.push(answer);
+    assert_eq!(exchange_lines(&tcpdump(1, &given)), expected);
+}
+
+#[test]
 fn packets_that_were_cut_are_read_as_far_as_they_go() {
     let mut given = small(3);
     // `tcpdump -s 70`: 16 bytes of what was sent, a request's header or most of it.
