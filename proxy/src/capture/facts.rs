@@ -89,14 +89,15 @@ impl<T: Ord> Bounded<T> {
 }
 
 impl Facts {
-    /// The error codes in words; `None` where the message was not read, or cannot have any.
+    /// The error codes in words, and whether there may be more; `None` where the message was not read, or
+    /// cannot have any.
     pub(crate) fn outcome(&self) -> Option<String> {
         let of = self.head.as_ref()?;
         if of.direction == Direction::Request || !of.has_body {
             return None;
         }
+        let whole = matches!(self.end, Some(End::Whole(_)));
         if self.errors.kept.is_empty() {
-            let whole = matches!(self.end, Some(End::Whole(_)));
             return whole.then(|| "no error".to_owned());
         }
         let mut out = String::new();
@@ -110,6 +111,9 @@ impl Facts {
         }
         if self.errors.others > 0 {
             let _ = write!(out, ", {} other error codes", self.errors.others);
+        }
+        if !whole {
+            out.push_str(" in what was read");
         }
         Some(out)
     }

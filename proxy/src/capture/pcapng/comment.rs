@@ -10,6 +10,7 @@ use klamp_codec::observation::OpaqueReason;
 use klamp_codec::render::{End, Message, Render};
 use klamp_codec::versions::{Fate, Hidden, Row, VersionTable};
 use klamp_codec::{ApiKey, Direction};
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -113,14 +114,17 @@ fn message(kept: &Kept) -> Message {
     }
 }
 
-/// Why a frame has no more than its header, if it has not.
-fn shortened(kept: &Kept, mended: &Mended) -> Option<&'static str> {
+/// Why a frame is cut, mostly to its header, if it is.
+fn shortened(kept: &Kept, mended: &Mended) -> Option<Cow<'static, str>> {
     if mended.withheld.is_empty() {
         return None;
     }
-    Some(match kept.reading {
+    let why = match kept.reading {
         Reading::Whole if is_readable(kept, mended) => return None,
-        Reading::Whole => "header only, for its rest could not be mended",
+        Reading::Whole => {
+            let bytes = mended.bytes.len();
+            return Some(format!("its first {bytes} bytes, not the rest").into());
+        }
         Reading::Unfinished => "header only, the frame had not come to its end",
         Reading::Token => "length only",
         Reading::Opaque(OpaqueReason::UnknownKey) => "header only, the API is not known",
@@ -131,7 +135,8 @@ fn shortened(kept: &Kept, mended: &Mended) -> Option<&'static str> {
         Reading::Opaque(OpaqueReason::Malformed) => "header only, the body is malformed",
         Reading::Opaque(OpaqueReason::Mismatch) => "header only, it answers no request",
         Reading::Opaque(OpaqueReason::NonKafka) => "header only, it is not Kafka",
-    })
+    };
+    Some(why.into())
 }
 
 /// Whether what is left of a message can be read to its end.
@@ -198,7 +203,7 @@ pub(crate) struct Note {
     pub(crate) received: Option<u64>,
     /// Of a response.
     pub(crate) latency: Option<Duration>,
-    /// It has only a header, and why.
+    /// It is cut, mostly to its header, and why.
     pub(crate) header_only: Option<String>,
     /// What the frame lacks.
     pub(crate) withheld: WithheldList,

@@ -10,6 +10,7 @@ mod packets;
 pub(crate) mod tests;
 
 use super::Capture;
+use crate::shown::Shown;
 use klamp_codec::mend::mend;
 use packets::{KAFKA_PORT, Packets};
 use pcap_file::pcapng::blocks::interface_description::{
@@ -89,6 +90,7 @@ fn about(capture: &Capture) -> String {
         line("client id", &format_args!("{id:?}"));
     }
     if let Some((name, version)) = &capture.software {
+        let [name, version] = [name, version].map(|told| Shown(Some(told.as_bytes())));
         line("software", &format_args!("{name} {version}"));
     }
     line("upstream", &capture.upstream);

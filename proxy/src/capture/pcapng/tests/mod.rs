@@ -231,6 +231,26 @@ fn of_a_frame_that_was_not_understood_only_the_header_is_written() {
 }
 
 #[test]
+fn of_a_frame_of_which_only_the_beginning_was_kept_the_rest_is_not_judged() {
+    // The first topic's code is there, but not its name, nor the second topic.
+    let mut long = response(3, 1, 2, 4_002, &metadata(250));
+    if let Part::Bytes(frame) = &mut long.parts[0] {
+        frame[35] = 2;
+        frame.truncate(39);
+    }
+    long.parts.push(Part::Hole(long.bytes as u32 - 39 + 16_384));
+    long.bytes += 16_384;
+    let frames = vec![request(3, 1, 2, 3_000, METADATA), long];
+    let comments = comments(&capture("10.0.0.1:50000", "10.0.0.2:9092", frames));
+    assert!(
+        comments[1].contains(
+            "\nerrors: UNNAMED_250 (250) in what was read\nkept: its first 39 bytes, not the rest\n"
+        ),
+        "{comments:?}"
+    );
+}
+
+#[test]
 fn of_what_is_withheld_the_size_and_the_heads_of_batches_are_left() {
     // Produce v3 of a batch of five records, of which the recorder kept the head.
     let mut head = [
