@@ -1,6 +1,6 @@
 //! Why a capture was taken: for metrics one of a few words, for people a line.
 
-use klamp_codec::{ApiKey, Direction, ErrorCode};
+use klamp_codec::{ApiKey, CorrelationId, Direction, ErrorCode};
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
@@ -12,8 +12,8 @@ pub(crate) enum Reason {
     Code(ApiKey, ErrorCode),
     /// A message of this API and version does not fit its layout.
     Malformed(Direction, ApiKey, i16),
-    /// A response answered no request.
-    Mismatch,
+    /// A response with this correlation id answered no request, of which the oldest (if any) has that one.
+    Mismatch(CorrelationId, Option<CorrelationId>),
     /// An answer of this API came so late, beyond the wait that was asked for.
     Slow(ApiKey, Duration),
     /// The connection ended so (a label of `klamp_connections_closed_total`) with something undone.
@@ -30,7 +30,7 @@ impl Reason {
             Self::Code(_, code) if code.is_beyond_kafka_protocol() => "beyond",
             Self::Code(..) => "error_code",
             Self::Malformed(..) => "malformed",
-            Self::Mismatch => "mismatch",
+            Self::Mismatch(..) => "mismatch",
             Self::Slow(..) => "slow",
             Self::Close(_) => "close",
             Self::ByHand => "by_hand",
@@ -45,7 +45,7 @@ impl Reason {
             Self::Malformed(direction, api_key, version) => {
                 (1, direction, api_key, version).hash(&mut hasher);
             }
-            Self::Mismatch => 2.hash(&mut hasher),
+            Self::Mismatch(..) => 2.hash(&mut hasher),
             Self::Slow(api_key, _) => (3, api_key).hash(&mut hasher),
             Self::Close(label) => (4, label).hash(&mut hasher),
             Self::ByHand => 5.hash(&mut hasher),
@@ -68,7 +68,12 @@ impl fmt::Display for Reason {
                 };
                 write!(f, "malformed {api_key} {what} of version {version}")
             }
-            Self::Mismatch => f.write_str("mismatch of correlation ids"),
+            Self::Mismatch(got, Some(expected)) => {
+                write!(f, "mismatch: correlation id {got}, expected {expected}")
+            }
+            Self::Mismatch(got, None) => {
+                write!(f, "mismatch: correlation id {got}, expected no answer")
+            }
             Self::Slow(api_key, late) => {
                 let late = Duration::from_millis(late.as_millis() as u64);
                 write!(

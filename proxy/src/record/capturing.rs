@@ -10,7 +10,7 @@ use crate::capture::tape::{Mark, Recorder};
 use crate::capture::{Capture, Reason};
 use crate::relay::Ended;
 use klamp_codec::observation::{CloseReason, Exchange, OpaqueReason};
-use klamp_codec::{Direction, ErrorCode};
+use klamp_codec::{CorrelationId, Direction, ErrorCode};
 use std::time::{Duration, Instant, SystemTime};
 
 /// How long a connection that goes on with the same trouble is left alone.
@@ -74,10 +74,14 @@ impl Record {
         }
     }
 
-    /// (What comes after it has no end.)
-    pub(super) fn capture_on_mismatch(&mut self) {
+    /// (What comes after it has no end, and of it itself no more is known.)
+    pub(super) fn capture_on_mismatch(
+        &mut self,
+        expected: Option<CorrelationId>,
+        got: CorrelationId,
+    ) {
         if self.watch.captures.on().on_mismatch() {
-            self.capture_soon(Reason::Mismatch, Direction::Response);
+            self.capture_soon(Reason::Mismatch(got, expected), Direction::Response);
             self.capture_sees_end(Direction::Response);
         }
     }

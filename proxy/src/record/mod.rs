@@ -342,7 +342,7 @@ impl Record {
             Observation::Mismatch { expected, got } => {
                 self.watch.metrics.correlation_mismatch();
                 self.note_mismatch(expected, got);
-                self.capture_on_mismatch();
+                self.capture_on_mismatch(expected, got);
             }
             Observation::Rejected { reason, length } => {
                 let labels = (direction_label(direction), reject_label(reason));

@@ -197,13 +197,14 @@ fn a_malformed_message_and_a_mismatch_are_captured_where_that_is_asked_for() {
             "malformed,mismatch",
             &[
                 "malformed Produce request of version 9",
-                "mismatch of correlation ids",
+                "mismatch: correlation id 1, expected no answer",
+                "mismatch: correlation id 1, expected 7",
             ][..],
         ),
         ("BEYOND", &[]),
     ] {
         let rig = Rig::on(list);
-        let (mut one, mut two) = (rig.record(), rig.record());
+        let mut one = rig.record();
         let opaque = |reason| Observation::Opaque {
             exchange: PRODUCE_9,
             reason,
@@ -213,13 +214,11 @@ fn a_malformed_message_and_a_mismatch_are_captured_where_that_is_asked_for() {
         one.request(PRODUCE_9, None);
         one.sees(Request, opaque(Why::Malformed));
         one.request(PRODUCE_9, None);
-        two.sees(
-            Response,
-            Observation::Mismatch {
-                expected: None,
-                got: CorrelationId(1),
-            },
-        );
+        for expected in [None, Some(CorrelationId(7))] {
+            let got = CorrelationId(1);
+            let mismatch = Observation::Mismatch { expected, got };
+            rig.record().sees(Response, mismatch);
+        }
         assert_eq!(rig.reasons(), expected);
     }
 }
