@@ -41,6 +41,8 @@ use std::time::Instant;
 const FRAME: u64 = (CHUNK * CHUNKS / 8) as u64;
 /// Bytes of a batch before its records (RecordBatch v2).
 const BATCH_HEAD: u64 = 61;
+/// What such a head takes here.
+const HEAD_COSTS: u64 = BATCH_HEAD + RUN as u64;
 
 /// The latest frames of a connection.
 pub(crate) struct Tape {
@@ -132,7 +134,8 @@ impl Tape {
                     self.opaque(direction, unreadable(*exchange));
                 }
             }
-            Observation::Hole { bytes, records } => {
+            // (most holes of a large answer are where nothing is kept any more)
+            Observation::Hole { bytes, records } if at < self.side(direction).kept_to() => {
                 self.hole(direction, at, *bytes, *records, shown);
             }
             Observation::RequestEnd { .. } | Observation::ResponseEnd { .. } => {
@@ -141,7 +144,9 @@ impl Tape {
             Observation::Opaque { reason, .. } => self.opaque(direction, *reason),
             Observation::Trailing { bytes, .. } => {
                 let starts = at.saturating_sub(u64::from(*bytes));
-                self.hole(direction, starts, *bytes, false, shown);
+                if starts < self.side(direction).kept_to() {
+                    self.hole(direction, starts, *bytes, false, shown);
+                }
             }
             Observation::Token { frame_bytes } => {
                 self.note(direction, at, Note::Token(*frame_bytes));
@@ -211,7 +216,7 @@ impl Tape {
     ) {
         let side = self.side(direction);
         let limit = side.limit.get();
-        if at >= side.kept_to() || records && self.arena.settings.records {
+        if records && self.arena.settings.records {
             return;
         }
         let end = (at + u64::from(bytes)).min(side.end.get());
@@ -219,22 +224,41 @@ impl Tape {
         let beyond = limit + u64::from(bytes);
         side.limit.set(beyond);
         let (mut kept, mut heads) = (at, 0);
-        if records {
-            let mut next = at;
-            while let Some(batch) = batch(side, next, end, shown)
-                && at + heads < limit
-            {
-                if next > at {
-                    self.skip(direction, kept, next, shown);
-                }
-                kept = next + BATCH_HEAD;
-                heads += BATCH_HEAD + RUN as u64;
-                next = next.saturating_add(batch);
+        if records && let Some(batch) = batch(side, at, end, shown) {
+            (kept, heads) = (at + BATCH_HEAD, HEAD_COSTS);
+            let next = at + batch;
+            if next + BATCH_HEAD <= end {
+                (kept, heads) = self.more_batches(direction, at, next, end, limit, shown);
             }
         }
         self.copy(direction, kept, shown);
         side.copied.set(end);
         side.limit.set(beyond.saturating_sub(heads));
+    }
+
+    /// Behind a batch at `at` there may be another at `next`: where the head of the last one ends that is
+    /// kept, and what all of them cost.
+    #[cold]
+    #[inline(never)]
+    fn more_batches(
+        self: &Rc<Self>,
+        direction: Direction,
+        at: u64,
+        mut next: u64,
+        end: u64,
+        limit: u64,
+        shown: &[u8],
+    ) -> (u64, u64) {
+        let (mut kept, mut heads) = (at + BATCH_HEAD, HEAD_COSTS);
+        while let Some(batch) = batch(self.side(direction), next, end, shown)
+            && at + heads < limit
+        {
+            self.skip(direction, kept, next, shown);
+            kept = next + BATCH_HEAD;
+            heads += HEAD_COSTS;
+            next = next.saturating_add(batch);
+        }
+        (kept, heads)
     }
 
     /// Keeps what is shown up to `upto`, and goes on at `next`.
@@ -246,13 +270,13 @@ impl Tape {
     }
 
     /// Keeps what is shown from where it has come to, up to `upto`.
-    #[inline]
+    #[inline(always)]
     fn copy(self: &Rc<Self>, direction: Direction, upto: u64, shown: &[u8]) {
         self.copy_from(self.side(direction).at.get(), direction, upto, shown);
     }
 
     /// The same where `bytes` begin at `at`.
-    #[inline]
+    #[inline(always)]
     fn copy_from(self: &Rc<Self>, at: u64, direction: Direction, upto: u64, bytes: &[u8]) {
         let side = self.side(direction);
         let from = side.copied.get().max(at);
