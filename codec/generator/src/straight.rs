@@ -17,7 +17,7 @@ const API_KEYS: [i16; 2] = [0, 1];
 pub(crate) fn readers(hot: &Table) -> String {
     let mut text = head("Readers of the commonest messages by the hot table, in straight lines.");
     text += "\nuse crate::layout::table::Length::*;\nuse crate::layout::Role::*;\n";
-    text += "use crate::layout::{Level, Listener, MAX_DEPTH, Plain, Read, Straight, message};\n";
+    text += "use crate::layout::{Level, Listener, MAX_DEPTH, Plain, Read, Straight};\nuse crate::layout::{elements as read_elements, message};\n";
     let mut structs = BTreeSet::new();
     for direction in [Direction::Request, Direction::Response] {
         let messages = messages(hot, direction);
@@ -26,6 +26,7 @@ pub(crate) fn readers(hot: &Table) -> String {
             reach(hot, first, &mut structs);
         }
     }
+    elements(&mut text, hot, &structs);
     for first in structs {
         reader(&mut text, hot, first);
     }
@@ -59,6 +60,27 @@ fn dispatch(text: &mut String, direction: Direction, messages: &BTreeSet<u16>) {
             text,
             "        {first} => message::<S{first}, L>(at, levels, on),"
         );
+    }
+    *text += "        _ => return None,\n    })\n}\n";
+}
+
+/// The function that knows which elements have readers: those of arrays at which the table's reader stops
+/// to look for one.
+fn elements(text: &mut String, hot: &Table, structs: &BTreeSet<u16>) {
+    *text += "\n/// Reads the elements whose first op this is, up to where their reader stops: `true` where that is the\n\
+         /// last one's end. `None` where they have none.\n\
+         #[inline(always)]\n\
+         pub(crate) fn elements<L: Listener>(\n    \
+         first: u16, at: &mut Plain<'_>, levels: &mut [Level; MAX_DEPTH], on: &mut L,\n\
+         ) -> Option<bool> {\n    Some(match first {\n";
+    for first in structs {
+        let ops = &run(hot, *first).ops;
+        if matches!(ops.first().map(|it| &it.op), Some(Op::Row(_))) {
+            let _ = writeln!(
+                text,
+                "        {first} => read_elements::<S{first}, L>(at, levels, on),"
+            );
+        }
     }
     *text += "        _ => return None,\n    })\n}\n";
 }

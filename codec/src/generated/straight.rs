@@ -5,7 +5,8 @@
 
 use crate::layout::table::Length::*;
 use crate::layout::Role::*;
-use crate::layout::{Level, Listener, MAX_DEPTH, Plain, Read, Straight, message};
+use crate::layout::{Level, Listener, MAX_DEPTH, Plain, Read, Straight};
+use crate::layout::{elements as read_elements, message};
 
 /// Reads the request whose first op this is, up to where its reader stops: `true` where that is its
 /// end. `None` where it has none.
@@ -56,6 +57,41 @@ pub(crate) fn response<L: Listener>(
         257 => message::<S257, L>(at, levels, on),
         264 => message::<S264, L>(at, levels, on),
         269 => message::<S269, L>(at, levels, on),
+        _ => return None,
+    })
+}
+
+/// Reads the elements whose first op this is, up to where their reader stops: `true` where that is the
+/// last one's end. `None` where they have none.
+#[inline(always)]
+pub(crate) fn elements<L: Listener>(
+    first: u16, at: &mut Plain<'_>, levels: &mut [Level; MAX_DEPTH], on: &mut L,
+) -> Option<bool> {
+    Some(match first {
+        0 => read_elements::<S0, L>(at, levels, on),
+        15 => read_elements::<S15, L>(at, levels, on),
+        36 => read_elements::<S36, L>(at, levels, on),
+        47 => read_elements::<S47, L>(at, levels, on),
+        56 => read_elements::<S56, L>(at, levels, on),
+        65 => read_elements::<S65, L>(at, levels, on),
+        68 => read_elements::<S68, L>(at, levels, on),
+        79 => read_elements::<S79, L>(at, levels, on),
+        82 => read_elements::<S82, L>(at, levels, on),
+        111 => read_elements::<S111, L>(at, levels, on),
+        127 => read_elements::<S127, L>(at, levels, on),
+        135 => read_elements::<S135, L>(at, levels, on),
+        144 => read_elements::<S144, L>(at, levels, on),
+        159 => read_elements::<S159, L>(at, levels, on),
+        161 => read_elements::<S161, L>(at, levels, on),
+        165 => read_elements::<S165, L>(at, levels, on),
+        176 => read_elements::<S176, L>(at, levels, on),
+        179 => read_elements::<S179, L>(at, levels, on),
+        197 => read_elements::<S197, L>(at, levels, on),
+        209 => read_elements::<S209, L>(at, levels, on),
+        220 => read_elements::<S220, L>(at, levels, on),
+        235 => read_elements::<S235, L>(at, levels, on),
+        247 => read_elements::<S247, L>(at, levels, on),
+        249 => read_elements::<S249, L>(at, levels, on),
         _ => return None,
     })
 }

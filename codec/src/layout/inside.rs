@@ -67,7 +67,7 @@ impl<'a> Reading<'_, 'a> {
     /// A struct that is told of: of its begin here, of its end when it comes.
     pub(super) fn told_struct(&mut self, field: u16, first: u16, on: On<'_>) -> Result<(), Halt> {
         let at = self.cursor.at();
-        on(Event::new(field, Role::Other, at, 0, Value::Struct));
+        on.hear(Event::new(field, Role::Other, at, 0, Value::Struct));
         self.enter(Level {
             field,
             role: Some(Role::Other),
@@ -107,12 +107,12 @@ impl<'a> Reading<'_, 'a> {
             level.more = more;
             self.op = level.first;
             if let Some(role) = role {
-                on(Event::new(field, role, at, 0, Value::Element));
+                on.hear(Event::new(field, role, at, 0, Value::Element));
             }
             return Ok(false);
         }
         if let Some(role) = role {
-            on(Event::new(field, role, at, 0, Value::End));
+            on.hear(Event::new(field, role, at, 0, Value::End));
         }
         if tag {
             self.leave_tag(at)?;

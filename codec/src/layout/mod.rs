@@ -23,7 +23,7 @@ pub(crate) use plain::Plain;
 pub use roles::Role;
 pub(crate) use row::{Of, Part, Row};
 pub(crate) use state::Level;
-pub(crate) use straight::{Read, Straight, message};
+pub(crate) use straight::{Read, Straight, elements, message};
 pub use table::{Root, versions};
 pub(crate) use walker::MAX_DEPTH;
 pub use walker::Walker;

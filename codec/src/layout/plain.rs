@@ -8,7 +8,8 @@ use super::cursor::Cursor;
 use super::state::Level;
 use super::table::{Op, Table};
 use super::walker::MAX_DEPTH;
-use super::{Event, Root, Value};
+use super::{Event, Listener, Root, Value};
+use crate::generated::straight;
 
 /// Where the loop stands.
 pub(crate) struct Plain<'a> {
@@ -38,7 +39,7 @@ impl<'a> Plain<'a> {
         &mut self,
         table: &Table,
         levels: &mut [Level; MAX_DEPTH],
-        on: &mut impl FnMut(Event<'_>),
+        on: &mut impl Listener,
     ) -> bool {
         let mut plain = Plain { ..*self };
         let mut is_done = false;
@@ -61,7 +62,7 @@ impl<'a> Plain<'a> {
         op: &Op,
         table: &Table,
         levels: &mut [Level; MAX_DEPTH],
-        on: &mut impl FnMut(Event<'_>),
+        on: &mut impl Listener,
     ) -> Option<bool> {
         let field = self.op;
         let mut ends = false;
@@ -71,14 +72,14 @@ impl<'a> Plain<'a> {
                 self.cursor.go(ahead);
                 let value = Value::Int(i16::from_be_bytes(*value).into());
                 let at = ahead.at().wrapping_sub(2);
-                on(Event::new(field as u16, role, at, 2, value));
+                on.hear(Event::new(field as u16, role, at, 2, value));
             }
             Op::Int32 { before, role } => {
                 let (value, ahead) = self.cursor.take_after(before)?;
                 self.cursor.go(ahead);
                 let value = Value::Int(i32::from_be_bytes(*value).into());
                 let at = ahead.at().wrapping_sub(4);
-                on(Event::new(field as u16, role, at, 4, value));
+                on.hear(Event::new(field as u16, role, at, 4, value));
             }
             Op::Unread {
                 before,
@@ -103,7 +104,7 @@ impl<'a> Plain<'a> {
                 let (at, width) = (ahead.at(), ahead.at().wrapping_sub(from));
                 self.cursor.go(behind);
                 let value = Value::Piece(piece, 0);
-                on(Event::new(field as u16, role, at, width, value));
+                on.hear(Event::new(field as u16, role, at, width, value));
             }
             Op::Skipped {
                 before,
@@ -118,7 +119,7 @@ impl<'a> Plain<'a> {
                     _ => {
                         let from = self.cursor.at().wrapping_add(before.into());
                         let (at, width) = (ahead.at(), ahead.at().wrapping_sub(from));
-                        on(Event::new(field as u16, role, at, width, Value::Skipped(n)));
+                        on.hear(Event::new(field as u16, role, at, width, Value::Skipped(n)));
                     }
                 }
                 self.cursor.go(behind);
@@ -150,6 +151,16 @@ impl<'a> Plain<'a> {
                 let mut next = usize::from(element);
                 match table.ops.get(next) {
                     Some(Op::Row { row }) => {
+                        *level = inner;
+                        let mut plain = Plain {
+                            cursor: ahead,
+                            op: next,
+                            depth,
+                        };
+                        if let Some(ends) = plain.straight(table, levels, on) {
+                            *self = plain;
+                            return Some(ends);
+                        }
                         next = next.wrapping_add(1);
                         if self.rows(*row, ahead, &mut inner.more, next, table, on)? {
                             self.op = field.wrapping_add(1);
@@ -158,7 +169,7 @@ impl<'a> Plain<'a> {
                     }
                     _ => self.cursor.go(ahead),
                 }
-                *level = inner;
+                *levels.get_mut(depth)? = inner;
                 self.depth = depth;
                 self.op = next;
                 return Some(false);
@@ -171,6 +182,9 @@ impl<'a> Plain<'a> {
                 ends = last;
             }
             Op::Row { row } => {
+                if let Some(ends) = self.straight(table, levels, on) {
+                    return Some(ends);
+                }
                 let more = &mut levels.get_mut(self.depth)?.more;
                 let first = field.wrapping_add(1);
                 ends = self.rows(row, self.cursor, more, first, table, on)?;
@@ -191,6 +205,25 @@ impl<'a> Plain<'a> {
         Some(ends)
     }
 
+    /// Reads the elements that begin here by code made for them. `None` where there is none, else whether
+    /// the last one ends.
+    #[inline(always)]
+    fn straight(
+        &mut self,
+        table: &Table,
+        levels: &mut [Level; MAX_DEPTH],
+        on: &mut impl Listener,
+    ) -> Option<bool> {
+        if !table.is_hot() {
+            return None;
+        }
+        // (on a copy, for the same reason)
+        let mut plain = Plain { ..*self };
+        let ends = straight::elements(plain.op as u16, &mut plain, levels, on)?;
+        *self = plain;
+        Some(ends)
+    }
+
     /// Reads rows at `from`, of which `more` follow the first and whose first field has the op `first`,
     /// as long as they are plain. Whether that was all; else `more` follow the one that is not.
     #[inline(always)]
@@ -201,7 +234,7 @@ impl<'a> Plain<'a> {
         more: &mut u32,
         first: usize,
         table: &Table,
-        on: &mut impl FnMut(Event<'_>),
+        on: &mut impl Listener,
     ) -> Option<bool> {
         let row = table.rows.get(usize::from(row))?;
         let mut left = more.wrapping_add(1);
@@ -214,23 +247,19 @@ impl<'a> Plain<'a> {
     /// A struct ends: goes on to the next element, or to what is around. `None` where that is plain,
     /// else whether it was the message.
     #[inline(always)]
-    fn end(
-        &mut self,
-        levels: &mut [Level; MAX_DEPTH],
-        on: &mut impl FnMut(Event<'_>),
-    ) -> Option<bool> {
+    fn end(&mut self, levels: &mut [Level; MAX_DEPTH], on: &mut impl Listener) -> Option<bool> {
         let level = levels.get_mut(self.depth)?;
         let (field, role, at) = (level.field, level.role, self.cursor.at());
         if let Some(more) = level.more.checked_sub(1) {
             level.more = more;
             self.op = level.first.into();
             if let Some(role) = role {
-                on(Event::new(field, role, at, 0, Value::Element));
+                on.hear(Event::new(field, role, at, 0, Value::Element));
             }
             return None;
         }
         if let Some(role) = role {
-            on(Event::new(field, role, at, 0, Value::End));
+            on.hear(Event::new(field, role, at, 0, Value::End));
         }
         let Some(depth) = self.depth.checked_sub(1) else {
             return Some(true);

@@ -4,7 +4,7 @@ use super::cursor::Cursor;
 use super::plain::Plain;
 use super::state::Region;
 use super::walker::Walker;
-use super::{Event, Fault, FieldId, WalkError};
+use super::{Fault, FieldId, Listener, WalkError};
 
 /// Why reading stops for now or for good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ impl Fault {
     }
 }
 
-pub(super) type On<'o> = &'o mut dyn FnMut(Event<'_>);
+pub(super) type On<'o> = &'o mut dyn Listener;
 
 /// A walker at work on one input.
 pub(super) struct Reading<'w, 'a> {
@@ -50,10 +50,12 @@ impl<'w, 'a> Reading<'w, 'a> {
     pub(super) fn read(
         walker: &'w mut Walker,
         input: &'a [u8],
-        on: &mut impl FnMut(Event<'_>),
+        on: &mut impl Listener,
     ) -> Result<End, WalkError> {
+        let is_amid = !matches!(walker.region, Region::None);
         let reading = Self::new(walker, input);
-        reading.go_on(false, on)
+        let is_plain = !is_amid && reading.is_plain();
+        reading.go_on(is_plain, on)
     }
 
     /// The same for the first input, where `plain` came to a stop.
@@ -61,18 +63,14 @@ impl<'w, 'a> Reading<'w, 'a> {
         walker: &'w mut Walker,
         input: &'a [u8],
         plain: Plain<'a>,
-        on: &mut impl FnMut(Event<'_>),
+        on: &mut impl Listener,
     ) -> Result<End, WalkError> {
         let mut reading = Self::new(walker, input);
         reading.take(plain);
         reading.go_on(false, on)
     }
 
-    fn go_on(
-        mut self,
-        mut is_plain: bool,
-        on: &mut impl FnMut(Event<'_>),
-    ) -> Result<End, WalkError> {
+    fn go_on(mut self, mut is_plain: bool, on: &mut impl Listener) -> Result<End, WalkError> {
         let end = loop {
             if is_plain && self.plain(on) {
                 break Ok(());
@@ -87,7 +85,7 @@ impl<'w, 'a> Reading<'w, 'a> {
     }
 
     /// Reads what is plain. `true` where the message has been read.
-    fn plain(&mut self, on: &mut impl FnMut(Event<'_>)) -> bool {
+    fn plain(&mut self, on: &mut impl Listener) -> bool {
         let mut plain = Plain {
             cursor: self.cursor,
             op: self.op.into(),
@@ -134,7 +132,7 @@ impl<'w, 'a> Reading<'w, 'a> {
         }
     }
 
-    /// Whether [`Reading::plain`] may go on after a step.
+    /// Whether [`Reading::plain`] may go on where no field is cut.
     fn is_plain(&self) -> bool {
         let walker = &self.walker;
         let level = walker.levels.get(usize::from(walker.depth));

@@ -6,7 +6,7 @@
 
 use super::cursor::Cursor;
 use super::table::Length;
-use super::{Event, Role, Value};
+use super::{Event, Listener, Role, Value};
 
 /// An element in a straight line: an error code perhaps, then what is of no interest but for where one
 /// string, bytes or record set stands.
@@ -52,7 +52,7 @@ impl Row {
         end: u32,
         count: &mut u32,
         field: u16,
-        on: &mut impl FnMut(Event<'_>),
+        on: &mut impl Listener,
     ) -> &'a [u8] {
         let mut from = Cursor::until(end, bytes);
         let mut more = *count;
@@ -68,12 +68,7 @@ impl Row {
 
     /// Reads an element and tells of it. `None` where that is not so plain: then nothing is told.
     #[inline(always)]
-    fn read<'a>(
-        &self,
-        from: Cursor<'a>,
-        field: u16,
-        on: &mut impl FnMut(Event<'_>),
-    ) -> Option<Cursor<'a>> {
+    fn read<'a>(&self, from: Cursor<'a>, field: u16, on: &mut impl Listener) -> Option<Cursor<'a>> {
         let mut skipped = None;
         let end = match self.code {
             None => self.pass(from, field, &mut skipped)?,
@@ -82,12 +77,12 @@ impl Row {
                 let at = ahead.at().wrapping_sub(2);
                 let value = Value::Int(i16::from_be_bytes(*value).into());
                 let end = self.pass(ahead, field.wrapping_add(1), &mut skipped)?;
-                on(Event::new(field, Role::ErrorCode, at, 2, value));
+                on.hear(Event::new(field, Role::ErrorCode, at, 2, value));
                 end
             }
         };
         if let Some(event) = skipped {
-            on(event);
+            on.hear(event);
         }
         Some(end)
     }

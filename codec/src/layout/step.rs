@@ -215,7 +215,7 @@ impl<'a> Reading<'_, 'a> {
                 0 => Value::End,
                 _ => Value::Element,
             };
-            on(Event::new(field, role, self.cursor.at(), 0, value));
+            on.hear(Event::new(field, role, self.cursor.at(), 0, value));
         }
     }
 
@@ -272,7 +272,7 @@ impl<'a> Reading<'_, 'a> {
             let Bytes {
                 field, role, width, ..
             } = bytes;
-            on(Event::new(field, role, bytes.at, width.into(), value));
+            on.hear(Event::new(field, role, bytes.at, width.into(), value));
         }
         if left == 0 {
             return Ok(());
@@ -284,7 +284,7 @@ impl<'a> Reading<'_, 'a> {
     /// Tells of the value of `width` bytes before here.
     fn tell_scalar(&self, field: u16, role: Role, width: u32, value: Value<'_>, on: On<'_>) {
         let at = self.cursor.at().wrapping_sub(width);
-        on(Event::new(field, role, at, width, value));
+        on.hear(Event::new(field, role, at, width, value));
     }
 
     /// Tells what the length, count or size says that stands from `from` to here.
@@ -297,7 +297,7 @@ impl<'a> Reading<'_, 'a> {
         on: On<'_>,
     ) {
         let at = self.cursor.at();
-        on(Event::new(field, role, at, at.wrapping_sub(from), value));
+        on.hear(Event::new(field, role, at, at.wrapping_sub(from), value));
     }
 }
 

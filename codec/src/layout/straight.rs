@@ -51,6 +51,42 @@ pub(crate) fn message<M: Read, L: Listener>(
     is_done
 }
 
+/// Reads elements of an array from where `plain` stands: at the first op of one. `true` where all have been
+/// read, and the last one ends; else `plain` stands where the reader stopped.
+// (not inlined, for the same reason)
+#[inline(never)]
+pub(crate) fn elements<E: Read, L: Listener>(
+    plain: &mut Plain<'_>,
+    levels: &mut [Level; MAX_DEPTH],
+    on: &mut L,
+) -> bool {
+    let depth = plain.depth;
+    let mut more = levels.get(depth).map_or(0, |level| level.more);
+    let mut straight = Straight {
+        cursor: plain.cursor,
+        op: 0,
+        depth,
+        levels,
+        on,
+    };
+    let is_done = loop {
+        if E::read(&mut straight).is_none() {
+            break false;
+        }
+        match more.checked_sub(1) {
+            Some(left) => more = left,
+            None => break true,
+        }
+    };
+    plain.cursor = straight.cursor;
+    plain.op = straight.op.into();
+    plain.depth = straight.depth;
+    if let Some(level) = levels.get_mut(depth) {
+        level.more = more;
+    }
+    is_done
+}
+
 impl<'a, L: Listener> Straight<'_, 'a, L> {
     /// Stops before this op.
     #[inline(always)]

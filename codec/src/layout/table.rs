@@ -235,7 +235,7 @@ impl Root {
     /// Whether it is [`Root::find`]'s.
     #[inline(always)]
     pub(super) fn is_hot(&self) -> bool {
-        std::ptr::eq(self.table, super::hot())
+        self.table.is_hot()
     }
 
     /// For a walk that tells of every field, whose names [`Root::field`] knows; of the same messages.
@@ -280,6 +280,12 @@ impl Root {
 }
 
 impl Table {
+    /// Whether it is the one that there are readers for.
+    #[inline(always)]
+    pub(super) fn is_hot(&self) -> bool {
+        std::ptr::eq(self, super::hot())
+    }
+
     /// Whether a struct of so many levels at most, whose first op this is, holds a secret.
     fn has_secrets(&self, first: u16, levels: usize) -> bool {
         let Some(levels) = levels.checked_sub(1) else {

@@ -95,6 +95,19 @@ impl Walker {
         bytes: &[u8],
         on: &mut impl FnMut(Event<'_>),
     ) -> Result<(usize, Progress), WalkError> {
+        self.go_on(bytes, on)
+    }
+
+    /// [`Walker::feed`] for whoever is no closure.
+    ///
+    /// # Errors
+    /// Where the bytes do not fit the layout.
+    #[inline]
+    pub fn go_on(
+        &mut self,
+        bytes: &[u8],
+        on: &mut impl Listener,
+    ) -> Result<(usize, Progress), WalkError> {
         if self.stopped {
             return self.feed_more(bytes, on);
         }
@@ -173,12 +186,10 @@ impl Walker {
                 self.at = plain.cursor.at();
                 Ok((self.at as usize, Progress::Done))
             }
-            Some(false) => self.take_over(root, len, bytes, plain, &mut |event: Event<'_>| {
-                on.hear(event)
-            }),
+            Some(false) => self.take_over(root, len, bytes, plain, on),
             None => {
                 self.restart(root, len);
-                self.feed(bytes, &mut |event: Event<'_>| on.hear(event))
+                self.go_on(bytes, on)
             }
         }
     }
@@ -191,7 +202,7 @@ impl Walker {
         len: u32,
         bytes: &'a [u8],
         plain: Plain<'a>,
-        on: &mut impl FnMut(Event<'_>),
+        on: &mut impl Listener,
     ) -> Result<(usize, Progress), WalkError> {
         let [Level { op, .. }, ..] = self.levels;
         self.restart(root, len);
@@ -207,7 +218,7 @@ impl Walker {
         &mut self,
         bytes: &'a [u8],
         plain: Plain<'a>,
-        on: &mut impl FnMut(Event<'_>),
+        on: &mut impl Listener,
     ) -> Result<(usize, Progress), WalkError> {
         let end = Reading::read_on(self, bytes, plain, on)?;
         Ok(self.ended(bytes, 0, end))
@@ -218,7 +229,7 @@ impl Walker {
     fn feed_more(
         &mut self,
         bytes: &[u8],
-        on: &mut impl FnMut(Event<'_>),
+        on: &mut impl Listener,
     ) -> Result<(usize, Progress), WalkError> {
         let consumed = match self.resume(bytes, on)? {
             ControlFlow::Continue(used) => used,
@@ -241,12 +252,29 @@ impl Walker {
         }
     }
 
+    /// [`Walker::feed`] op by op: what all that is faster must tell too.
+    #[cfg(test)]
+    pub(super) fn feed_slowly(
+        &mut self,
+        bytes: &[u8],
+        on: &mut impl Listener,
+    ) -> Result<(usize, Progress), WalkError> {
+        self.stopped = true;
+        let consumed = match self.resume(bytes, on)? {
+            ControlFlow::Continue(used) => used,
+            ControlFlow::Break(end) => return Ok(end),
+        };
+        let rest = bytes.get(consumed..).unwrap_or_default();
+        let end = Reading::read_slowly(self, rest, on)?;
+        Ok(self.ended(bytes, consumed, end))
+    }
+
     /// Goes on with the bytes kept, if there are any. Returns how many of `bytes` it used for them.
     #[cold]
     fn resume(
         &mut self,
         bytes: &[u8],
-        on: &mut dyn FnMut(Event<'_>),
+        on: &mut dyn Listener,
     ) -> Result<ControlFlow<(usize, Progress), usize>, WalkError> {
         if self.kept_len == 0 {
             return Ok(match self.region {

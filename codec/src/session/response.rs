@@ -436,7 +436,7 @@ impl ResponseLane {
         };
         let feed = |walker: &mut Walker, begins, bytes: &[u8]| match begins {
             Some((root, len)) => walker.begin_response(root, len, bytes, hearing),
-            None => walker.feed(bytes, &mut |event: Event<'_>| hearing.hear(event)),
+            None => walker.go_on(bytes, hearing),
         };
         let advance = frame.advance(&mut self.reader, begins, cursor.rest(), feed);
         cursor.pass(advance.seen);

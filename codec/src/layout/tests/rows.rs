@@ -97,7 +97,8 @@ fn every_row_reads_the_plainest_of_its_elements_at_once() {
         let bytes = plainest(row);
         let (mut count, mut told) = (3, 0);
         let all = bytes.repeat(3);
-        let rest = row.read_all(&all, all.len() as u32, &mut count, 0, &mut |_| told += 1);
+        let on = &mut |_: Event<'_>| told += 1;
+        let rest = row.read_all(&all, all.len() as u32, &mut count, 0, on);
         assert_eq!((count, rest.len()), (0, 0), "{row:?}");
         let skipped = row
             .parts

@@ -1,5 +1,6 @@
-//! The readers in a straight line against the loop that reads by the table: of whatever bytes, however
-//! they are cut, both must tell the same, consume the same, fail alike and go on alike.
+//! The readers in a straight line, and the loop that enters them, against what reads op by op by the
+//! table: of whatever bytes, however they are cut, all must tell the same, consume the same, fail alike
+//! and go on alike.
 
 use super::super::table::{Length, Op, Table};
 use super::super::{Event, Level, MAX_DEPTH, Plain, Progress, Root, WalkError, Walker, full, hot};
@@ -27,12 +28,23 @@ fn kinds() -> Vec<(Direction, ApiKey, i16)> {
 /// What each input came to, and what it told.
 type Walked = Vec<(Result<(usize, Progress), WalkError>, Vec<String>)>;
 
+/// How a message is walked through.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    /// Op by op.
+    Slow,
+    /// By the loop.
+    Loop,
+    /// In a straight line from its start.
+    Straight(Direction),
+}
+
 /// A walk of a message of `len` bytes that come in pieces up to these ends, by a walker that has read
-/// something `before`; what may be skipped is, or is not. In a straight line for a direction.
+/// something `before`; what may be skipped is, or is not.
 fn walk(
     before: &Walker,
     root: Root,
-    straight: Option<Direction>,
+    way: Way,
     bytes: &[u8],
     len: usize,
     ends: &[usize],
@@ -46,18 +58,18 @@ fn walk(
         let mut told = Vec::new();
         let mut on = |event: Event<'_>| told.push(format!("{event:?}"));
         let piece = bytes.get(from..to).unwrap_or_default();
-        let end = match straight {
-            Some(Direction::Request) if walked.is_empty() => {
+        if walked.is_empty() && !matches!(way, Way::Straight(_)) {
+            walker.restart(root, len);
+        }
+        let end = match way {
+            Way::Straight(Direction::Request) if walked.is_empty() => {
                 walker.begin_request(root, len, piece, &mut on)
             }
-            Some(Direction::Response) if walked.is_empty() => {
+            Way::Straight(Direction::Response) if walked.is_empty() => {
                 walker.begin_response(root, len, piece, &mut on)
             }
-            None if walked.is_empty() => {
-                walker.restart(root, len);
-                walker.feed(piece, &mut on)
-            }
-            _ => walker.feed(piece, &mut on),
+            Way::Slow => walker.feed_slowly(piece, &mut on),
+            Way::Loop | Way::Straight(_) => walker.feed(piece, &mut on),
         };
         from = from.max(to);
         let is_over = matches!(end, Ok((_, Progress::Done)) | Err(_));
@@ -103,12 +115,14 @@ fn compare(
     }
     for ends in cuts {
         for skips in [false, true] {
-            let by_table = walk(before, root, None, bytes, len, &ends, skips);
-            let straight = walk(before, root, Some(direction), bytes, len, &ends, skips);
-            assert_eq!(
-                straight, by_table,
-                "{key} {version}: {bytes:02x?} of {len} bytes up to {ends:?}"
-            );
+            let by_table = walk(before, root, Way::Slow, bytes, len, &ends, skips);
+            for way in [Way::Loop, Way::Straight(direction)] {
+                let walked = walk(before, root, way, bytes, len, &ends, skips);
+                assert_eq!(
+                    walked, by_table,
+                    "{way:?}, {key} {version}: {bytes:02x?} of {len} bytes up to {ends:?}"
+                );
+            }
         }
     }
 }
@@ -170,9 +184,9 @@ fn a_message_of_the_full_table_has_no_straight_line() {
         let root = full().root(direction, key, version).unwrap();
         let bytes = message(root, Planted::default(), &mut Rng::with_seed(1));
         let before = &Walker::new(root, 0);
-        let by_table = walk(before, root, None, &bytes, bytes.len(), &[], false);
-        let direction = Some(direction);
-        let straight = walk(before, root, direction, &bytes, bytes.len(), &[], false);
+        let by_table = walk(before, root, Way::Loop, &bytes, bytes.len(), &[], false);
+        let way = Way::Straight(direction);
+        let straight = walk(before, root, way, &bytes, bytes.len(), &[], false);
         assert_eq!(straight, by_table);
     }
 }
