@@ -4,6 +4,7 @@
 //! whole head of a batch of magic 2 goes, and all that follows it.
 
 use super::Mended;
+use super::holes::OTHER_BATCHES;
 use crate::render::records::{self, HEAD};
 
 /// Bytes of a batch that its length counts, where nothing but its head is left of it.
@@ -15,6 +16,8 @@ pub(super) struct Heads {
     head: Vec<u8>,
     /// Bytes before the next head.
     skip: u64,
+    /// Bytes of the batch written last, behind its head.
+    own: Option<u64>,
     /// Bytes left out since what was written last.
     dropped: u64,
     over: bool,
@@ -53,6 +56,7 @@ impl Heads {
                 Some(batch) => {
                     self.flush(to, field);
                     self.skip = batch.bytes.saturating_sub(HEAD as u64);
+                    self.own = Some(self.skip);
                     if let Some(length) = head.get_mut(8..12) {
                         length.copy_from_slice(&LENGTH.to_be_bytes());
                     }
@@ -92,6 +96,10 @@ impl Heads {
 
     fn flush(&mut self, to: &mut Mended, field: &'static str) {
         let dropped = std::mem::take(&mut self.dropped);
-        to.withheld.add(to.bytes.len(), dropped, field.into());
+        let of_batch = self.own.take().map_or(dropped, |own| own.min(dropped));
+        let at = to.bytes.len();
+        to.withheld.add(at, of_batch, field.into());
+        let others = dropped.saturating_sub(of_batch);
+        to.withheld.add(at, others, OTHER_BATCHES.into());
     }
 }

@@ -4,6 +4,9 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+/// What stands for a field where whole batches are missing behind the one before them.
+pub(crate) const OTHER_BATCHES: &str = "batches";
+
 /// Something that is missing of a frame that has been mended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Withheld {
@@ -11,7 +14,8 @@ pub struct Withheld {
     pub at: u32,
     /// How many bytes.
     pub bytes: u32,
-    /// The name of the field that it was of; empty where it was of none, or nobody knows.
+    /// The name of the field that it was of; empty where it was of none, or nobody knows; `batches` where
+    /// it was whole record batches, heads included.
     pub field: Cow<'static, str>,
 }
 
@@ -48,6 +52,18 @@ impl WithheldList {
             .iter()
             .filter(|it| (from..=to).contains(&it.at.into()));
         here.fold(0, |bytes: u32, it| bytes.saturating_add(it.bytes))
+    }
+
+    /// How many bytes are missing at offset `at`: of the batch whose head ends there, and of others
+    /// behind it.
+    pub(crate) fn of_batches(&self, at: u64) -> (u32, u32) {
+        let here = self.0.iter().filter(|it| u64::from(it.at) == at);
+        here.fold((0, 0), |(own, others): (u32, u32), it| {
+            match it.field == OTHER_BATCHES {
+                true => (own, others.saturating_add(it.bytes)),
+                false => (own.saturating_add(it.bytes), others),
+            }
+        })
     }
 
     /// Adds what is missing last, if it is anything.

@@ -22,6 +22,8 @@ pub trait Form {
     fn end(&mut self);
     /// The next batch in the records told of last.
     fn batch(&mut self, batch: &Batch);
+    /// Behind that batch others are missing, of so many bytes in all.
+    fn other_batches(&mut self, bytes: u32);
     /// A tagged field that the layout does not know.
     fn unknown_tag(&mut self, tag: &UnknownTag<'_>);
     /// Nothing follows; structs and arrays may be open if it broke.
@@ -43,7 +45,7 @@ pub struct Head<'a> {
     pub correlation_id: CorrelationId,
     #[allow(missing_docs)]
     pub client_id: ClientId<'a>,
-    /// Bytes of the frame as its length field says, the length field included.
+    /// Bytes of the frame as its length field says, the length field and what is withheld included.
     pub bytes: u64,
     /// Whether a body follows: there is a layout for it.
     pub has_body: bool,

@@ -183,6 +183,8 @@ impl Form for Json {
     /// Kafka's request log has none.
     fn batch(&mut self, _: &Batch) {}
 
+    fn other_batches(&mut self, _: u32) {}
+
     /// Kafka's request log has none.
     fn unknown_tag(&mut self, _: &UnknownTag<'_>) {}
 

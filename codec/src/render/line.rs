@@ -41,6 +41,8 @@ impl Form for Line {
 
     fn batch(&mut self, _: &Batch) {}
 
+    fn other_batches(&mut self, _: u32) {}
+
     fn unknown_tag(&mut self, _: &UnknownTag<'_>) {}
 
     fn finish(&mut self, end: &End) {

@@ -274,7 +274,7 @@ impl<F: Form> Render<F> {
             api_version,
             correlation_id,
             client_id,
-            bytes: header::frame_bytes(self.length),
+            bytes: header::frame_bytes(self.length).saturating_add(self.withheld.bytes()),
             has_body: false,
         }
     }

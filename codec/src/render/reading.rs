@@ -343,9 +343,12 @@ impl Teller {
         match &mut region.what {
             What::Records(Some(batches)) => batches.bytes(mine, &mut |batch, behind_head| {
                 let at = region.at.saturating_add(behind_head);
-                let withheld = self.withheld.within(at, at);
-                let bytes = batch.bytes.saturating_add(withheld.into());
+                let (own, others) = self.withheld.of_batches(at);
+                let bytes = batch.bytes.saturating_add(own.into());
                 form.batch(&Batch { bytes, ..*batch });
+                if others > 0 {
+                    form.other_batches(others);
+                }
             }),
             What::Tag {
                 kept: Some(kept), ..

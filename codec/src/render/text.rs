@@ -123,6 +123,13 @@ impl Form for Text {
         self.write(format_args!("{batch}\n"));
     }
 
+    fn other_batches(&mut self, bytes: u32) {
+        self.indent(self.depth.saturating_add(1));
+        self.write(format_args!(
+            "more batches, {bytes} bytes in all, were not kept\n"
+        ));
+    }
+
     fn unknown_tag(&mut self, tag: &UnknownTag<'_>) {
         self.depth = self.depth.max(1);
         self.indent(self.depth);

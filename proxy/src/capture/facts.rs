@@ -169,6 +169,8 @@ impl Form for Facts {
         }
     }
 
+    fn other_batches(&mut self, _: u32) {}
+
     fn unknown_tag(&mut self, _: &UnknownTag<'_>) {}
 
     fn finish(&mut self, end: &End) {

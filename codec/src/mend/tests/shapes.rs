@@ -4,6 +4,7 @@ use super::{Frame, SECRET, check, has_secret, head};
 use crate::kept::{Kept, Part, Reading};
 use crate::mend::mend;
 use crate::observation::OpaqueReason;
+use crate::render::{Form, Message, Render, Text};
 use crate::types::{ApiKey, Direction};
 
 /// A Produce v7 request with these records.
@@ -53,6 +54,39 @@ fn of_records_the_heads_of_batches_stay_and_say_what_is_left() {
         &frame,
         &mend(&frame.kept(&[(at + 70, 3)], Reading::Whole), true),
     );
+}
+
+#[test]
+fn where_whole_batches_are_missing_the_one_before_keeps_its_size() {
+    let n = SECRET.len();
+    let one = [head(3, 2, n), SECRET.to_vec()].concat();
+    let empty = head(5, 0, 0);
+    for (first, own) in [(&one, n), (&empty, 0)] {
+        let frame = produce(&[first.as_slice(), &one, &one].concat());
+        let at = frame.bytes.len() - first.len() - 2 * one.len() + 61;
+        let rest = frame.bytes.len() - at;
+        let mended = mend(&frame.kept(&[(at, rest)], Reading::Whole), false);
+        check(&frame, &mended);
+        let of_batch = match own {
+            0 => String::new(),
+            own => format!("Records@{at}+{own},"),
+        };
+        let withheld = format!("{of_batch}batches@{at}+{}", rest - own);
+        assert_eq!(mended.withheld.to_string(), withheld);
+
+        let form = Text::default();
+        let mut render = Render::new(Message::Request, mended.bytes.len() as u32 - 4, form);
+        render = render.withheld(withheld.parse().unwrap());
+        render.bytes(&mended.bytes[4..]);
+        let text = std::mem::take(render.end().1.written());
+        for part in [
+            format!("{} bytes\n", frame.bytes.len()),
+            format!("{} bytes, codec", 61 + own),
+            format!("more batches, {} bytes in all", rest - own),
+        ] {
+            assert!(text.contains(&part), "{part}: {text}");
+        }
+    }
 }
 
 #[test]

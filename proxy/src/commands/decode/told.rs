@@ -166,6 +166,10 @@ impl Form for Told {
         self.each(|form| form.batch(batch));
     }
 
+    fn other_batches(&mut self, bytes: u32) {
+        self.each(|form| form.other_batches(bytes));
+    }
+
     fn unknown_tag(&mut self, tag: &UnknownTag<'_>) {
         self.each(|form| form.unknown_tag(tag));
     }
