@@ -58,7 +58,7 @@ fn a_request_is_shown_field_by_field_with_the_heads_of_its_batches() {
     records.extend(batch(b"more of it"));
     let frame = produce(&records);
     let text = r#"Produce v9 request, correlation id 42, client id "app", 199 bytes
-  unknown tagged field 5 of the header: 2 bytes aabb
+  unknown tagged field 5 of the header: (2 bytes, not kept)
   TransactionalId: null
   Acks: -1
   TimeoutMs: 30000
@@ -266,7 +266,7 @@ fn bytes_behind_a_message_are_counted() {
 }
 
 #[test]
-fn a_secret_is_told_by_its_size_and_tags_beside_secrets_too() {
+fn a_secret_is_told_by_its_size_and_a_tagged_field_that_nobody_knows_too() {
     // SaslAuthenticate v2: a token, and a tagged field that nobody knows.
     let frame = b"\0\x24\0\x02\0\0\0\x01\xff\xff\0\x09\0ann\0pwd\x01\x07\x03hid";
     let text = rendered::<Text>(Message::Request, frame);

@@ -9,7 +9,6 @@
 //! A table is plain static data, so there can be several for the one walker. Facts that it keeps:
 //! structs do not contain themselves, and an element of an array takes at least one byte.
 
-use super::walker::MAX_DEPTH;
 use super::{Field, FieldId, Fields, Role, Row};
 use crate::types::{ApiKey, Direction, VersionRange};
 use std::num::NonZeroU16;
@@ -271,12 +270,6 @@ impl Root {
     pub fn is_of_header(&self, tags: FieldId) -> bool {
         tags.0 == self.first
     }
-
-    /// Whether a field of the message, at any depth, is a secret ([`Role::is_secret`]). Only of
-    /// [`Root::find_full`].
-    pub fn has_secrets(&self) -> bool {
-        self.table.has_secrets(self.first, MAX_DEPTH)
-    }
 }
 
 impl Table {
@@ -284,29 +277,6 @@ impl Table {
     #[inline(always)]
     pub(super) fn is_hot(&self) -> bool {
         std::ptr::eq(self, super::hot())
-    }
-
-    /// Whether a struct of so many levels at most, whose first op this is, holds a secret.
-    fn has_secrets(&self, first: u16, levels: usize) -> bool {
-        let Some(levels) = levels.checked_sub(1) else {
-            return false;
-        };
-        let is_last = |op: &Op| matches!(op, Op::End { .. } | Op::Tags { last: true, .. });
-        let run = self.ops.iter().skip(first.into());
-        let mut before_last = true;
-        let mut run = run.take_while(|op| std::mem::replace(&mut before_last, !is_last(op)));
-        run.any(|op| match *op {
-            Op::Bytes { role, .. } => role.is_secret(),
-            Op::Array { element, .. } => self.has_secrets(element, levels),
-            Op::NullableStruct { first, .. } | Op::Struct { first } => {
-                self.has_secrets(first, levels)
-            }
-            Op::Tags { first, count, .. } => {
-                let mut tags = self.tags.iter().skip(first.into()).take(count.into());
-                tags.any(|tag| self.has_secrets(tag.first, levels))
-            }
-            _ => false,
-        })
     }
 
     #[inline]

@@ -28,8 +28,6 @@ struct Writer {
     mended: Mended,
     /// Whether records may be seen.
     records: bool,
-    /// Unknown tagged fields of this message may be secrets.
-    hides_tags: bool,
     /// Offset of the next byte of the message as it was.
     at: u32,
     /// What is to get a length that fits, the outermost first.
@@ -86,7 +84,6 @@ impl Mender {
                 root,
                 mended,
                 records,
-                hides_tags: root.has_secrets(),
                 at: 0,
                 open: Vec::new(),
             },
@@ -195,7 +192,8 @@ impl Writer {
         let name = self.root.field(event.field).map_or("", |it| it.name);
         match event.value {
             Value::TagSize(size) => self.open(event, size, Form::Size, None),
-            Value::UnknownTag(_, size) if self.hides_tags => {
+            // Nobody here knows what it is, and so not that it may be seen.
+            Value::UnknownTag(_, size) => {
                 self.open(event, size, Form::Size, hidden(name, Heads::none()));
             }
             // (the next piece of one finds it open)

@@ -24,8 +24,8 @@ pub trait Form {
     fn batch(&mut self, batch: &Batch);
     /// Behind that batch others are missing, of so many bytes in all.
     fn other_batches(&mut self, bytes: u32);
-    /// A tagged field that the layout does not know.
-    fn unknown_tag(&mut self, tag: &UnknownTag<'_>);
+    /// A tagged field that the layout does not know: nor does anybody know whether it may be seen.
+    fn unknown_tag(&mut self, tag: &UnknownTag);
     /// Nothing follows; structs and arrays may be open if it broke.
     fn finish(&mut self, end: &End);
     /// What has been written, for whoever takes it away.
@@ -120,15 +120,13 @@ pub struct BatchKind {
     pub is_control: bool,
 }
 
-/// A tagged field that the layout does not know.
+/// A tagged field that the layout does not know: nor does anybody know whether it may be seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnknownTag<'a> {
+pub struct UnknownTag {
     #[allow(missing_docs)]
     pub tag: u32,
     /// Its size in bytes.
     pub size: u32,
-    /// Its first bytes; `None` where they may be a secret or were not kept.
-    pub bytes: Option<&'a [u8]>,
     /// Whether it is the header's.
     pub in_header: bool,
 }

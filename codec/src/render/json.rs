@@ -186,7 +186,7 @@ impl Form for Json {
     fn other_batches(&mut self, _: u32) {}
 
     /// Kafka's request log has none.
-    fn unknown_tag(&mut self, _: &UnknownTag<'_>) {}
+    fn unknown_tag(&mut self, _: &UnknownTag) {}
 
     fn finish(&mut self, end: &End) {
         // All but the line itself.

@@ -43,7 +43,7 @@ impl Form for Line {
 
     fn other_batches(&mut self, _: u32) {}
 
-    fn unknown_tag(&mut self, _: &UnknownTag<'_>) {}
+    fn unknown_tag(&mut self, _: &UnknownTag) {}
 
     fn finish(&mut self, end: &End) {
         if self.errors.is_empty() && self.has_codes && matches!(end, End::Whole(_)) {

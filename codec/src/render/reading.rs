@@ -11,9 +11,6 @@ use crate::types::{ApiKey, ErrorCode};
 /// a longer string.
 const MOST: usize = i16::MAX as usize;
 
-/// Bytes of an unknown tagged field that are kept to be shown.
-const MOST_OF_TAG: usize = 32;
-
 /// What stands for bytes that were not kept.
 static FILLER: [u8; 1024] = [0; 1024];
 
@@ -42,7 +39,6 @@ impl Body {
                 root,
                 start,
                 withheld,
-                hides_tags: root.has_secrets(),
                 hidden: false,
                 scopes: Vec::new(),
                 text: None,
@@ -168,8 +164,6 @@ struct Teller {
     start: u64,
     /// What has been taken out of the frame.
     withheld: WithheldList,
-    /// Unknown tagged fields of this message may be secrets.
-    hides_tags: bool,
     /// The bytes at hand are none.
     hidden: bool,
     scopes: Vec<Open>,
@@ -209,12 +203,7 @@ enum What {
     /// Records; of some the batches are not looked for.
     Records(Option<Batches>),
     /// An unknown tagged field.
-    Tag {
-        tag: u32,
-        size: u32,
-        /// `None` where it must not be seen.
-        kept: Option<Vec<u8>>,
-    },
+    Tag { tag: u32, size: u32 },
 }
 
 impl Teller {
@@ -233,10 +222,9 @@ impl Teller {
                 self.begin_region(&event, len, What::Records(batches), behind, form);
             }
             Value::UnknownTag(tag, size) => {
-                let kept = (!self.hides_tags).then(Vec::new);
                 let left = size;
                 let size = self.with_withheld(event.at, size);
-                let what = What::Tag { tag, size, kept };
+                let what = What::Tag { tag, size };
                 self.begin_region(&event, left, what, behind, form);
             }
             Value::Count(count) => {
@@ -350,13 +338,7 @@ impl Teller {
                     form.other_batches(others);
                 }
             }),
-            What::Tag {
-                kept: Some(kept), ..
-            } => {
-                let room = MOST_OF_TAG.saturating_sub(kept.len());
-                kept.extend_from_slice(mine.get(..room).unwrap_or(mine));
-            }
-            What::Records(None) | What::Tag { kept: None, .. } => {}
+            What::Records(None) | What::Tag { .. } => {}
         }
         self.end_region(form);
     }
@@ -369,20 +351,18 @@ impl Teller {
         region.left = region.left.saturating_sub(n);
         match &mut region.what {
             What::Records(Some(batches)) => batches.hole(n),
-            What::Records(None) => {}
-            What::Tag { kept, .. } => *kept = None,
+            What::Records(None) | What::Tag { .. } => {}
         }
         self.end_region(form);
     }
 
     fn end_region(&mut self, form: &mut dyn Form) {
         if let Some(Region { what, field, .. }) = self.region.take_if(|region| region.left == 0)
-            && let What::Tag { tag, size, kept } = what
+            && let What::Tag { tag, size } = what
         {
             form.unknown_tag(&UnknownTag {
                 tag,
                 size,
-                bytes: kept.as_deref(),
                 in_header: self.root.is_of_header(field),
             });
         }

@@ -130,7 +130,7 @@ impl Form for Text {
         ));
     }
 
-    fn unknown_tag(&mut self, tag: &UnknownTag<'_>) {
+    fn unknown_tag(&mut self, tag: &UnknownTag) {
         self.depth = self.depth.max(1);
         self.indent(self.depth);
         self.write(format_args!("{tag}\n"));
@@ -242,14 +242,11 @@ impl fmt::Display for Batch {
     }
 }
 
-impl fmt::Display for UnknownTag<'_> {
+impl fmt::Display for UnknownTag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let of = if self.in_header { " of the header" } else { "" };
-        write!(f, "unknown tagged field {}{of}: ", self.tag)?;
-        match self.bytes {
-            Some(bytes) => write!(f, "{}", Shown::Bytes(bytes, self.size)),
-            None => write!(f, "{}", Shown::Withheld(self.size)),
-        }
+        let what = Shown::Withheld(self.size);
+        write!(f, "unknown tagged field {}{of}: {what}", self.tag)
     }
 }
 

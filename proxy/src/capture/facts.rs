@@ -171,7 +171,7 @@ impl Form for Facts {
 
     fn other_batches(&mut self, _: u32) {}
 
-    fn unknown_tag(&mut self, _: &UnknownTag<'_>) {}
+    fn unknown_tag(&mut self, _: &UnknownTag) {}
 
     fn finish(&mut self, end: &End) {
         self.end = Some(end.clone());

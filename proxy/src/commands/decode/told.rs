@@ -170,7 +170,7 @@ impl Form for Told {
         self.each(|form| form.other_batches(bytes));
     }
 
-    fn unknown_tag(&mut self, tag: &UnknownTag<'_>) {
+    fn unknown_tag(&mut self, tag: &UnknownTag) {
         self.each(|form| form.unknown_tag(tag));
     }
 
