@@ -40,6 +40,16 @@ impl Own {
         const KLAMP: [&str; 4] = ["run", "--max-connections", "20000", "--clamp"];
         const ENCODE: &[&str] = &[KLAMP[0], KLAMP[1], KLAMP[2], KLAMP[3], "encode"];
         const OFF: &[&str] = &[KLAMP[0], KLAMP[1], KLAMP[2], KLAMP[3], "off"];
+        // What the recorder costs is the difference to `klamp`.
+        const NO_TAPE: &[&str] = &[
+            KLAMP[0],
+            KLAMP[1],
+            KLAMP[2],
+            KLAMP[3],
+            "encode",
+            "--capture-memory",
+            "0",
+        ];
         Ok(vec![
             Self {
                 name: "direct",
@@ -50,6 +60,7 @@ impl Own {
             own("splice", &pump, &["pump", "splice"]),
             own("klamp", klamp, ENCODE),
             own("klamp-off", klamp, OFF),
+            own("klamp-notape", klamp, NO_TAPE),
         ])
     }
 
