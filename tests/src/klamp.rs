@@ -45,8 +45,20 @@ impl Klamp {
     /// If it does not get ready.
     #[track_caller]
     pub fn between(pairs: &[(SocketAddr, SocketAddr)], arguments: &[&str]) -> Self {
+        Self::under(Command::new(place::klamp_binary()), pairs, arguments)
+    }
+
+    /// As [`Klamp::between`], by a command that becomes klamp when it is given klamp's arguments.
+    ///
+    /// # Panics
+    /// If it does not get ready.
+    #[track_caller]
+    pub fn under(
+        mut command: Command,
+        pairs: &[(SocketAddr, SocketAddr)],
+        arguments: &[&str],
+    ) -> Self {
         let (admin, debug) = (place::free_address(), place::free_address());
-        let mut command = Command::new(place::klamp_binary());
         command.arg("run");
         for (listen, upstream) in pairs {
             command.arg("--listen").arg(listen.to_string());
@@ -92,6 +104,11 @@ impl Klamp {
     /// Where `/metrics` is.
     pub fn admin(&self) -> SocketAddr {
         self.admin
+    }
+
+    /// Where the pages for operators are.
+    pub fn debug(&self) -> SocketAddr {
+        self.debug
     }
 
     /// `/metrics` as it is now.

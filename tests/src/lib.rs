@@ -4,6 +4,7 @@
 //! Nothing here skips: where a broker or client cannot start, the caller panics with the path of
 //! its log.
 
+pub mod captures;
 pub mod java;
 pub mod kafka;
 pub mod klamp;
@@ -15,5 +16,6 @@ pub mod records;
 pub mod scrape;
 pub mod seed;
 pub mod tap;
+pub mod tshark;
 pub mod wait;
 pub mod wire;

@@ -16,32 +16,43 @@ pub struct Scrape {
 /// Fetches `path` by HTTP: status and body.
 ///
 /// # Panics
-/// If nothing answers there, or what answers is no HTTP.
+/// If nothing answers there, or what answers is no HTTP or no text.
 #[track_caller]
 pub fn get(address: SocketAddr, path: &str) -> (u16, String) {
+    let (status, body) = ask(address, "GET", path);
+    let body = String::from_utf8(body).unwrap_or_else(|e| panic!("{path}: {e}"));
+    (status, body)
+}
+
+/// Asks for `path` by HTTP with this method: status and body.
+///
+/// # Panics
+/// If nothing answers there, or what answers is no HTTP.
+#[track_caller]
+pub fn ask(address: SocketAddr, method: &str, path: &str) -> (u16, Vec<u8>) {
     let mut stream = TcpStream::connect(address)
         .unwrap_or_else(|e| panic!("cannot connect to {address} for {path}: {e}"));
     stream
         .set_read_timeout(Some(Duration::from_secs(30)))
         .expect("a socket takes options");
     // 1.0, so that the answer is neither chunked nor kept alive.
-    let request = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n");
+    let request = format!("{method} {path} HTTP/1.0\r\nHost: {address}\r\n\r\n");
     stream
         .write_all(request.as_bytes())
         .expect("a request is taken");
-    let mut answer = String::new();
+    let mut answer = Vec::new();
     stream
-        .read_to_string(&mut answer)
+        .read_to_end(&mut answer)
         .unwrap_or_else(|e| panic!("{path}: {e}"));
-    let (head, body) = answer
-        .split_once("\r\n\r\n")
-        .unwrap_or_else(|| panic!("{path}: no HTTP answer: {answer}"));
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n");
+    let end = end.unwrap_or_else(|| panic!("{path}: no HTTP answer: {answer:02x?}"));
+    let head = String::from_utf8_lossy(&answer[..end]);
     let status = head
         .split_whitespace()
         .nth(1)
         .and_then(|status| status.parse().ok())
         .unwrap_or_else(|| panic!("{path}: no HTTP status: {head}"));
-    (status, body.to_owned())
+    (status, answer[end + 4..].to_vec())
 }
 
 impl Scrape {
