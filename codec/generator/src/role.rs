@@ -89,7 +89,7 @@ pub(crate) fn is_hot(role: Role, key: Key) -> bool {
 }
 
 /// Fields that no rule finds.
-const LISTED: [(&str, Role); 13] = [
+const LISTED: [(&str, Role); 16] = [
     ("ProduceRequest/Acks", Role::Acks),
     ("SaslHandshakeRequest/Mechanism", Role::Mechanism),
     ("ApiVersionsRequest/ClientSoftwareName", Role::SoftwareName),
@@ -116,6 +116,19 @@ const LISTED: [(&str, Role); 13] = [
     (
         "TxnOffsetCommitRequest/Topics/Partitions/CommittedMetadata",
         Role::GroupData,
+    ),
+    // Brokers repeat a value that they refuse ("Invalid value ... for configuration ...").
+    (
+        "AlterConfigsResponse/Responses/ErrorMessage",
+        Role::ConfigValue,
+    ),
+    (
+        "IncrementalAlterConfigsResponse/Responses/ErrorMessage",
+        Role::ConfigValue,
+    ),
+    (
+        "CreateTopicsResponse/Topics/ErrorMessage",
+        Role::ConfigValue,
     ),
     // The broker answers when all have joined again, for which it gives them this time.
     ("JoinGroupRequest/RebalanceTimeoutMs", Role::Wait),

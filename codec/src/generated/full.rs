@@ -12,7 +12,7 @@ pub(crate) static TABLE: Table =
 
 static FIELDS: Fields = Fields { names: NAMES, by_op: &BY_OP };
 
-static OPS: [Op; 4420] = [
+static OPS: [Op; 4424] = [
     int32(Other), skipped(Records, NullableInt32), END, // 0 ProduceRequest/TopicData/PartitionData
     bytes(TopicName, Int16), told_array(Other, Int32, 0, 8), END, // 3 ProduceRequest/TopicData
     int16(Acks), int32(Wait), told_array(Other, Int32, 3, 6), END, // 6 ProduceRequest v0
@@ -407,14 +407,14 @@ static OPS: [Op; 4420] = [
     tags(0, 0), told_array(Other, Compact, 1806, 10), int32(Wait), int8(Other), last_tags(0, 0), // 1812 CreateTopicsRequest v5
     bytes(TopicName, Int16), int16(ErrorCode), END, // 1817 CreateTopicsResponse/Topics
     told_array(Other, Int32, 1817, 4), END, // 1820 CreateTopicsResponse v0
-    bytes(TopicName, Int16), int16(ErrorCode), bytes(Other, NullableInt16), END, // 1822 CreateTopicsResponse/Topics
+    bytes(TopicName, Int16), int16(ErrorCode), bytes(ConfigValue, NullableInt16), END, // 1822 CreateTopicsResponse/Topics
     told_array(Other, Int32, 1822, 6), END, // 1826 CreateTopicsResponse v1
     int32(ThrottleTime), told_array(Other, Int32, 1822, 6), END, // 1828 CreateTopicsResponse v2
     bytes(Other, Compact), bytes(ConfigValue, NullableCompact), int8(Other), int8(Other), int8(Other), last_tags(0, 0), // 1831 CreateTopicsResponse/Topics/Configs
     int16(ErrorCode), END, // 1837 CreateTopicsResponse/Topics, tag 0
-    bytes(TopicName, Compact), int16(ErrorCode), bytes(Other, NullableCompact), int32(Other), int16(Other), told_array(Other, NullableCompact, 1831, 6), last_tags(16, 1), // 1839 CreateTopicsResponse/Topics
+    bytes(TopicName, Compact), int16(ErrorCode), bytes(ConfigValue, NullableCompact), int32(Other), int16(Other), told_array(Other, NullableCompact, 1831, 6), last_tags(16, 1), // 1839 CreateTopicsResponse/Topics
     tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 1839, 12), last_tags(0, 0), // 1846 CreateTopicsResponse v5
-    bytes(TopicName, Compact), uuid(TopicId), int16(ErrorCode), bytes(Other, NullableCompact), int32(Other), int16(Other), told_array(Other, NullableCompact, 1831, 6), last_tags(16, 1), // 1850 CreateTopicsResponse/Topics
+    bytes(TopicName, Compact), uuid(TopicId), int16(ErrorCode), bytes(ConfigValue, NullableCompact), int32(Other), int16(Other), told_array(Other, NullableCompact, 1831, 6), last_tags(16, 1), // 1850 CreateTopicsResponse/Topics
     tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 1850, 28), last_tags(0, 0), // 1858 CreateTopicsResponse v7
     bytes(TopicName, Int16), END, // 1862 DeleteTopicsRequest/TopicNames
     told_array(Other, Int32, 1862, 2), int32(Wait), END, // 1864 DeleteTopicsRequest v0
@@ -559,9 +559,9 @@ static OPS: [Op; 4420] = [
     told_array(Other, Int32, 2470, 7), int8(Other), END, // 2474 AlterConfigsRequest v0
     int8(Other), bytes(Other, Compact), told_array(Other, Compact, 1803, 3), last_tags(0, 0), // 2477 AlterConfigsRequest/Resources
     tags(0, 0), told_array(Other, Compact, 2477, 4), int8(Other), last_tags(0, 0), // 2481 AlterConfigsRequest v2
-    int16(ErrorCode), bytes(Other, NullableInt16), int8(Other), bytes(Other, Int16), END, // 2485 AlterConfigsResponse/Responses
+    int16(ErrorCode), bytes(ConfigValue, NullableInt16), int8(Other), bytes(Other, Int16), END, // 2485 AlterConfigsResponse/Responses
     int32(ThrottleTime), told_array(Other, Int32, 2485, 7), END, // 2490 AlterConfigsResponse v0
-    int16(ErrorCode), bytes(Other, NullableCompact), int8(Other), bytes(Other, Compact), last_tags(0, 0), // 2493 AlterConfigsResponse/Responses
+    int16(ErrorCode), bytes(ConfigValue, NullableCompact), int8(Other), bytes(Other, Compact), last_tags(0, 0), // 2493 AlterConfigsResponse/Responses
     tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 2493, 6), last_tags(0, 0), // 2498 AlterConfigsResponse v2
     bytes(Other, Int16), told_array(Other, Int32, 2054, 6), END, // 2502 AlterReplicaLogDirsRequest/Dirs
     told_array(Other, Int32, 2502, 6), END, // 2505 AlterReplicaLogDirsRequest v0
@@ -597,373 +597,374 @@ static OPS: [Op; 4420] = [
     told_array(Other, Compact, 180, 4), last_tags(0, 0), // 2620 CreatePartitionsRequest/Topics/Assignments
     bytes(TopicName, Compact), int32(Other), told_array(Other, NullableCompact, 2620, 2), last_tags(0, 0), // 2622 CreatePartitionsRequest/Topics
     tags(0, 0), told_array(Other, Compact, 2622, 7), int32(Wait), int8(Other), last_tags(0, 0), // 2626 CreatePartitionsRequest v2
-    int32(ThrottleTime), told_array(Other, Int32, 1822, 6), END, // 2631 CreatePartitionsResponse v0
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 1892, 5), last_tags(0, 0), // 2634 CreatePartitionsResponse v2
-    bytes(Other, Int16), bytes(Other, Int16), END, // 2638 CreateDelegationTokenRequest/Renewers
-    told_array(Other, Int32, 2638, 4), int64(Other), END, // 2641 CreateDelegationTokenRequest v0
-    bytes(Other, Compact), bytes(Other, Compact), last_tags(0, 0), // 2644 CreateDelegationTokenRequest/Renewers
-    tags(0, 0), told_array(Other, Compact, 2644, 3), int64(Other), last_tags(0, 0), // 2647 CreateDelegationTokenRequest v2
-    tags(0, 0), bytes(Other, NullableCompact), bytes(Other, NullableCompact), told_array(Other, Compact, 2644, 3), int64(Other), last_tags(0, 0), // 2651 CreateDelegationTokenRequest v3
-    int16(ErrorCode), bytes(Other, Int16), bytes(Other, Int16), int64(Other), int64(Other), int64(Other), bytes(Other, Int16), bytes(Credential, Int32), int32(ThrottleTime), END, // 2657 CreateDelegationTokenResponse v0
-    tags(0, 0), int16(ErrorCode), bytes(Other, Compact), bytes(Other, Compact), int64(Other), int64(Other), int64(Other), bytes(Other, Compact), bytes(Credential, Compact), int32(ThrottleTime), last_tags(0, 0), // 2667 CreateDelegationTokenResponse v2
-    tags(0, 0), int16(ErrorCode), bytes(Other, Compact), bytes(Other, Compact), bytes(Other, Compact), bytes(Other, Compact), int64(Other), int64(Other), int64(Other), bytes(Other, Compact), bytes(Credential, Compact), int32(ThrottleTime), last_tags(0, 0), // 2678 CreateDelegationTokenResponse v3
-    bytes(Credential, Int32), int64(Other), END, // 2691 RenewDelegationTokenRequest v0
-    tags(0, 0), bytes(Credential, Compact), int64(Other), last_tags(0, 0), // 2694 RenewDelegationTokenRequest v2
-    int16(ErrorCode), int64(Other), int32(ThrottleTime), END, // 2698 RenewDelegationTokenResponse v0
-    tags(0, 0), int16(ErrorCode), int64(Other), int32(ThrottleTime), last_tags(0, 0), // 2702 RenewDelegationTokenResponse v2
-    bytes(Credential, Int32), int64(Other), END, // 2707 ExpireDelegationTokenRequest v0
-    tags(0, 0), bytes(Credential, Compact), int64(Other), last_tags(0, 0), // 2710 ExpireDelegationTokenRequest v2
-    told_array(Other, NullableInt32, 2638, 4), END, // 2714 DescribeDelegationTokenRequest v0
-    tags(0, 0), told_array(Other, NullableCompact, 2644, 3), last_tags(0, 0), // 2716 DescribeDelegationTokenRequest v2
-    bytes(Other, Int16), bytes(Other, Int16), int64(Other), int64(Other), int64(Other), bytes(Other, Int16), bytes(Credential, Int32), told_array(Other, Int32, 2638, 4), END, // 2719 DescribeDelegationTokenResponse/Tokens
-    int16(ErrorCode), told_array(Other, Int32, 2719, 38), int32(ThrottleTime), END, // 2728 DescribeDelegationTokenResponse v0
-    bytes(Other, Compact), bytes(Other, Compact), int64(Other), int64(Other), int64(Other), bytes(Other, Compact), bytes(Credential, Compact), told_array(Other, Compact, 2644, 3), last_tags(0, 0), // 2732 DescribeDelegationTokenResponse/Tokens
-    tags(0, 0), int16(ErrorCode), told_array(Other, Compact, 2732, 30), int32(ThrottleTime), last_tags(0, 0), // 2741 DescribeDelegationTokenResponse v2
-    bytes(Other, Compact), bytes(Other, Compact), bytes(Other, Compact), bytes(Other, Compact), int64(Other), int64(Other), int64(Other), bytes(Other, Compact), bytes(Credential, Compact), told_array(Other, Compact, 2644, 3), last_tags(0, 0), // 2746 DescribeDelegationTokenResponse/Tokens
-    tags(0, 0), int16(ErrorCode), told_array(Other, Compact, 2746, 32), int32(ThrottleTime), last_tags(0, 0), // 2757 DescribeDelegationTokenResponse v3
-    told_array(Other, Int32, 1590, 2), END, // 2762 DeleteGroupsRequest v0
-    tags(0, 0), told_array(Other, Compact, 1597, 1), last_tags(0, 0), // 2764 DeleteGroupsRequest v2
-    bytes(GroupId, Int16), int16(ErrorCode), END, // 2767 DeleteGroupsResponse/Results
-    int32(ThrottleTime), told_array(Other, Int32, 2767, 4), END, // 2770 DeleteGroupsResponse v0
-    bytes(GroupId, Compact), int16(ErrorCode), last_tags(0, 0), // 2773 DeleteGroupsResponse/Results
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 2773, 4), last_tags(0, 0), // 2776 DeleteGroupsResponse v2
-    bytes(GroupId, Compact), int16(ErrorCode), bytes(Other, NullableCompact), last_tags(0, 0), // 2780 DeleteGroupsResponse/Results
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 2780, 5), last_tags(0, 0), // 2784 DeleteGroupsResponse v3
-    told_array(Other, NullableInt32, 182, 6), int32(Wait), END, // 2788 ElectLeadersRequest v0
-    int8(Other), told_array(Other, NullableInt32, 182, 6), int32(Wait), END, // 2791 ElectLeadersRequest v1
-    tags(0, 0), int8(Other), told_array(Other, NullableCompact, 235, 3), int32(Wait), last_tags(0, 0), // 2795 ElectLeadersRequest v2
-    int32(Other), int16(ErrorCode), bytes(Other, NullableInt16), END, // 2800 ElectLeadersResponse/ReplicaElectionResults/PartitionResult
-    bytes(TopicName, Int16), told_array(Other, Int32, 2800, 8), END, // 2804 ElectLeadersResponse/ReplicaElectionResults
-    int32(ThrottleTime), told_array(Other, Int32, 2804, 6), END, // 2807 ElectLeadersResponse v0
-    int32(ThrottleTime), int16(ErrorCode), told_array(Other, Int32, 2804, 6), END, // 2810 ElectLeadersResponse v1
-    int32(Other), int16(ErrorCode), bytes(Other, NullableCompact), last_tags(0, 0), // 2814 ElectLeadersResponse/ReplicaElectionResults/PartitionResult
-    bytes(TopicName, Compact), told_array(Other, Compact, 2814, 8), last_tags(0, 0), // 2818 ElectLeadersResponse/ReplicaElectionResults
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, 2818, 3), last_tags(0, 0), // 2821 ElectLeadersResponse v2
-    bytes(Other, Int16), int8(Other), bytes(ConfigValue, NullableInt16), END, // 2826 IncrementalAlterConfigsRequest/Resources/Configs
-    int8(Other), bytes(Other, Int16), told_array(Other, Int32, 2826, 5), END, // 2830 IncrementalAlterConfigsRequest/Resources
-    told_array(Other, Int32, 2830, 7), int8(Other), END, // 2834 IncrementalAlterConfigsRequest v0
-    bytes(Other, Compact), int8(Other), bytes(ConfigValue, NullableCompact), last_tags(0, 0), // 2837 IncrementalAlterConfigsRequest/Resources/Configs
-    int8(Other), bytes(Other, Compact), told_array(Other, Compact, 2837, 4), last_tags(0, 0), // 2841 IncrementalAlterConfigsRequest/Resources
-    tags(0, 0), told_array(Other, Compact, 2841, 4), int8(Other), last_tags(0, 0), // 2845 IncrementalAlterConfigsRequest v1
-    int32(Other), told_array(Other, NullableCompact, 180, 4), last_tags(0, 0), // 2849 AlterPartitionReassignmentsRequest/Topics/Partitions
-    bytes(TopicName, Compact), told_array(Other, Compact, 2849, 6), last_tags(0, 0), // 2852 AlterPartitionReassignmentsRequest/Topics
-    tags(0, 0), int32(Wait), told_array(Other, Compact, 2852, 3), last_tags(0, 0), // 2855 AlterPartitionReassignmentsRequest v0
-    tags(0, 0), int32(Wait), int8(Other), told_array(Other, Compact, 2852, 3), last_tags(0, 0), // 2859 AlterPartitionReassignmentsRequest v1
-    int32(Other), int16(ErrorCode), bytes(Other, NullableCompact), last_tags(0, 0), // 2864 AlterPartitionReassignmentsResponse/Responses/Partitions
-    bytes(TopicName, Compact), told_array(Other, Compact, 2864, 8), last_tags(0, 0), // 2868 AlterPartitionReassignmentsResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, Compact, 2868, 3), last_tags(0, 0), // 2871 AlterPartitionReassignmentsResponse v0
-    tags(0, 0), int32(ThrottleTime), int8(Other), int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, Compact, 2868, 3), last_tags(0, 0), // 2877 AlterPartitionReassignmentsResponse v1
-    tags(0, 0), int32(Wait), told_array(Other, NullableCompact, 921, 3), last_tags(0, 0), // 2884 ListPartitionReassignmentsRequest v0
-    int32(Other), told_array(Other, Compact, 180, 4), told_array(Other, Compact, 180, 4), told_array(Other, Compact, 180, 4), last_tags(0, 0), // 2888 ListPartitionReassignmentsResponse/Topics/Partitions
-    bytes(TopicName, Compact), told_array(Other, Compact, 2888, 8), last_tags(0, 0), // 2893 ListPartitionReassignmentsResponse/Topics
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, Compact, 2893, 3), last_tags(0, 0), // 2896 ListPartitionReassignmentsResponse v0
-    int32(Other), END, // 2902 OffsetDeleteRequest/Topics/Partitions
-    bytes(TopicName, Int16), told_array(Other, Int32, 2902, 4), END, // 2904 OffsetDeleteRequest/Topics
-    bytes(GroupId, Int16), told_array(Other, Int32, 2904, 6), END, // 2907 OffsetDeleteRequest v0
-    int16(ErrorCode), int32(ThrottleTime), told_array(Other, Int32, 1191, 6), END, // 2910 OffsetDeleteResponse v0
-    bytes(Other, Int16), int8(Other), bytes(Other, NullableInt16), END, // 2914 DescribeClientQuotasRequest/Components
-    told_array(Other, Int32, 2914, 5), int8(Other), END, // 2918 DescribeClientQuotasRequest v0
-    bytes(Other, Compact), int8(Other), bytes(Other, NullableCompact), last_tags(0, 0), // 2921 DescribeClientQuotasRequest/Components
-    tags(0, 0), told_array(Other, Compact, 2921, 4), int8(Other), last_tags(0, 0), // 2925 DescribeClientQuotasRequest v1
-    bytes(Other, Int16), bytes(Other, NullableInt16), END, // 2929 DescribeClientQuotasResponse/Entries/Entity
-    bytes(Other, Int16), int64(Other), END, // 2932 DescribeClientQuotasResponse/Entries/Values
-    told_array(Other, Int32, 2929, 4), told_array(Other, Int32, 2932, 10), END, // 2935 DescribeClientQuotasResponse/Entries
-    int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableInt16), told_array(Other, NullableInt32, 2935, 8), END, // 2938 DescribeClientQuotasResponse v0
-    bytes(Other, Compact), bytes(Other, NullableCompact), last_tags(0, 0), // 2943 DescribeClientQuotasResponse/Entries/Entity
-    bytes(Other, Compact), int64(Other), last_tags(0, 0), // 2946 DescribeClientQuotasResponse/Entries/Values
-    told_array(Other, Compact, 2943, 3), told_array(Other, Compact, 2946, 10), last_tags(0, 0), // 2949 DescribeClientQuotasResponse/Entries
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, NullableCompact, 2949, 3), last_tags(0, 0), // 2952 DescribeClientQuotasResponse v1
-    bytes(Other, Int16), int64(Other), int8(Other), END, // 2958 AlterClientQuotasRequest/Entries/Ops
-    told_array(Other, Int32, 2929, 4), told_array(Other, Int32, 2958, 11), END, // 2962 AlterClientQuotasRequest/Entries
-    told_array(Other, Int32, 2962, 8), int8(Other), END, // 2965 AlterClientQuotasRequest v0
-    bytes(Other, Compact), int64(Other), int8(Other), last_tags(0, 0), // 2968 AlterClientQuotasRequest/Entries/Ops
-    told_array(Other, Compact, 2943, 3), told_array(Other, Compact, 2968, 11), last_tags(0, 0), // 2972 AlterClientQuotasRequest/Entries
-    tags(0, 0), told_array(Other, Compact, 2972, 3), int8(Other), last_tags(0, 0), // 2975 AlterClientQuotasRequest v1
-    int16(ErrorCode), bytes(Other, NullableInt16), told_array(Other, Int32, 2929, 4), END, // 2979 AlterClientQuotasResponse/Entries
-    int32(ThrottleTime), told_array(Other, Int32, 2979, 8), END, // 2983 AlterClientQuotasResponse v0
-    int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, Compact, 2943, 3), last_tags(0, 0), // 2986 AlterClientQuotasResponse/Entries
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 2986, 5), last_tags(0, 0), // 2990 AlterClientQuotasResponse v1
-    bytes(Other, Compact), last_tags(0, 0), // 2994 DescribeUserScramCredentialsRequest/Users
-    tags(0, 0), told_array(Other, NullableCompact, 2994, 2), last_tags(0, 0), // 2996 DescribeUserScramCredentialsRequest v0
-    int8(Other), int32(Other), last_tags(0, 0), // 2999 DescribeUserScramCredentialsResponse/Results/CredentialInfos
-    bytes(Other, Compact), int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, Compact, 2999, 6), last_tags(0, 0), // 3002 DescribeUserScramCredentialsResponse/Results
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, Compact, 3002, 6), last_tags(0, 0), // 3007 DescribeUserScramCredentialsResponse v0
-    bytes(Other, Compact), int8(Other), last_tags(0, 0), // 3013 AlterUserScramCredentialsRequest/Deletions
-    bytes(Other, Compact), int8(Other), int32(Other), bytes(Credential, Compact), bytes(Credential, Compact), last_tags(0, 0), // 3016 AlterUserScramCredentialsRequest/Upsertions
-    tags(0, 0), told_array(Other, Compact, 3013, 3), told_array(Other, Compact, 3016, 9), last_tags(0, 0), // 3022 AlterUserScramCredentialsRequest v0
-    bytes(Other, Compact), int16(ErrorCode), bytes(Other, NullableCompact), last_tags(0, 0), // 3026 AlterUserScramCredentialsResponse/Results
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 3026, 5), last_tags(0, 0), // 3030 AlterUserScramCredentialsResponse v0
-    int32(Other), int32(Other), int32(ReplicaId), int32(Other), int64(Other), last_tags(0, 0), // 3034 VoteRequest/Topics/Partitions
-    bytes(TopicName, Compact), told_array(Other, Compact, 3034, 25), last_tags(0, 0), // 3040 VoteRequest/Topics
-    tags(0, 0), bytes(Other, NullableCompact), told_array(Other, Compact, 3040, 3), last_tags(0, 0), // 3043 VoteRequest v0
-    int32(Other), int32(Other), int32(ReplicaId), uuid(Other), uuid(Other), int32(Other), int64(Other), last_tags(0, 0), // 3047 VoteRequest/Topics/Partitions
-    bytes(TopicName, Compact), told_array(Other, Compact, 3047, 57), last_tags(0, 0), // 3055 VoteRequest/Topics
-    tags(0, 0), bytes(Other, NullableCompact), int32(Other), told_array(Other, Compact, 3055, 3), last_tags(0, 0), // 3058 VoteRequest v1
-    int32(Other), int32(Other), int32(ReplicaId), uuid(Other), uuid(Other), int32(Other), int64(Other), int8(Other), last_tags(0, 0), // 3063 VoteRequest/Topics/Partitions
-    bytes(TopicName, Compact), told_array(Other, Compact, 3063, 58), last_tags(0, 0), // 3072 VoteRequest/Topics
-    tags(0, 0), bytes(Other, NullableCompact), int32(Other), told_array(Other, Compact, 3072, 3), last_tags(0, 0), // 3075 VoteRequest v2
-    int32(Other), int16(ErrorCode), int32(Other), int32(Other), int8(Other), last_tags(0, 0), // 3080 VoteResponse/Topics/Partitions
-    bytes(TopicName, Compact), told_array(Other, Compact, 3080, 16), last_tags(0, 0), // 3086 VoteResponse/Topics
-    tags(0, 0), int16(ErrorCode), told_array(Other, Compact, 3086, 3), last_tags(0, 0), // 3089 VoteResponse v0
-    int32(Other), bytes(Other, Compact), uint16(Other), last_tags(0, 0), // 3093 VoteResponse/NodeEndpoints
-    told_array(Other, Compact, 3093, 8), END, // 3097 VoteResponse, tag 0
-    tags(0, 0), int16(ErrorCode), told_array(Other, Compact, 3086, 3), last_tags(17, 1), // 3099 VoteResponse v1
-    int32(Other), int32(Other), int32(Other), END, // 3103 BeginQuorumEpochRequest/Topics/Partitions
-    bytes(TopicName, Int16), told_array(Other, Int32, 3103, 12), END, // 3107 BeginQuorumEpochRequest/Topics
-    bytes(Other, NullableInt16), told_array(Other, Int32, 3107, 6), END, // 3110 BeginQuorumEpochRequest v0
-    int32(Other), uuid(Other), int32(Other), int32(Other), last_tags(0, 0), // 3113 BeginQuorumEpochRequest/Topics/Partitions
-    bytes(TopicName, Compact), told_array(Other, Compact, 3113, 29), last_tags(0, 0), // 3118 BeginQuorumEpochRequest/Topics
-    bytes(Other, Compact), bytes(Other, Compact), uint16(Other), last_tags(0, 0), // 3121 BeginQuorumEpochRequest/LeaderEndpoints
-    tags(0, 0), bytes(Other, NullableCompact), int32(Other), told_array(Other, Compact, 3118, 3), told_array(Other, Compact, 3121, 5), last_tags(0, 0), // 3125 BeginQuorumEpochRequest v1
-    int32(Other), int16(ErrorCode), int32(Other), int32(Other), END, // 3131 BeginQuorumEpochResponse/Topics/Partitions
-    bytes(TopicName, Int16), told_array(Other, Int32, 3131, 14), END, // 3136 BeginQuorumEpochResponse/Topics
-    int16(ErrorCode), told_array(Other, Int32, 3136, 6), END, // 3139 BeginQuorumEpochResponse v0
-    int32(Other), int16(ErrorCode), int32(Other), int32(Other), last_tags(0, 0), // 3142 BeginQuorumEpochResponse/Topics/Partitions
-    bytes(TopicName, Compact), told_array(Other, Compact, 3142, 15), last_tags(0, 0), // 3147 BeginQuorumEpochResponse/Topics
-    tags(0, 0), int16(ErrorCode), told_array(Other, Compact, 3147, 3), last_tags(17, 1), // 3150 BeginQuorumEpochResponse v1
-    int32(Other), int32(Other), int32(Other), told_array(Other, Int32, 180, 4), END, // 3154 EndQuorumEpochRequest/Topics/Partitions
-    bytes(TopicName, Int16), told_array(Other, Int32, 3154, 16), END, // 3159 EndQuorumEpochRequest/Topics
-    bytes(Other, NullableInt16), told_array(Other, Int32, 3159, 6), END, // 3162 EndQuorumEpochRequest v0
-    int32(Other), uuid(Other), last_tags(0, 0), // 3165 EndQuorumEpochRequest/Topics/Partitions/PreferredCandidates
-    int32(Other), int32(Other), int32(Other), told_array(Other, Compact, 3165, 21), last_tags(0, 0), // 3168 EndQuorumEpochRequest/Topics/Partitions
-    bytes(TopicName, Compact), told_array(Other, Compact, 3168, 14), last_tags(0, 0), // 3173 EndQuorumEpochRequest/Topics
-    tags(0, 0), bytes(Other, NullableCompact), told_array(Other, Compact, 3173, 3), told_array(Other, Compact, 3121, 5), last_tags(0, 0), // 3176 EndQuorumEpochRequest v1
-    int32(Other), last_tags(0, 0), // 3181 DescribeQuorumRequest/Topics/Partitions
-    bytes(TopicName, Compact), told_array(Other, Compact, 3181, 5), last_tags(0, 0), // 3183 DescribeQuorumRequest/Topics
-    tags(0, 0), told_array(Other, Compact, 3183, 3), last_tags(0, 0), // 3186 DescribeQuorumRequest v0
-    int32(Other), int64(Other), last_tags(0, 0), // 3189 DescribeQuorumResponse/Topics/Partitions/CurrentVoters
-    int32(Other), int16(ErrorCode), int32(Other), int32(Other), int64(Other), told_array(Other, Compact, 3189, 13), told_array(Other, Compact, 3189, 13), last_tags(0, 0), // 3192 DescribeQuorumResponse/Topics/Partitions
-    bytes(TopicName, Compact), told_array(Other, Compact, 3192, 25), last_tags(0, 0), // 3200 DescribeQuorumResponse/Topics
-    tags(0, 0), int16(ErrorCode), told_array(Other, Compact, 3200, 3), last_tags(0, 0), // 3203 DescribeQuorumResponse v0
-    int32(Other), int64(Other), int64(Other), int64(Other), last_tags(0, 0), // 3207 DescribeQuorumResponse/Topics/Partitions/CurrentVoters
-    int32(Other), int16(ErrorCode), int32(Other), int32(Other), int64(Other), told_array(Other, Compact, 3207, 29), told_array(Other, Compact, 3207, 29), last_tags(0, 0), // 3212 DescribeQuorumResponse/Topics/Partitions
-    bytes(TopicName, Compact), told_array(Other, Compact, 3212, 25), last_tags(0, 0), // 3220 DescribeQuorumResponse/Topics
-    tags(0, 0), int16(ErrorCode), told_array(Other, Compact, 3220, 3), last_tags(0, 0), // 3223 DescribeQuorumResponse v1
-    int32(Other), uuid(Other), int64(Other), int64(Other), int64(Other), last_tags(0, 0), // 3227 DescribeQuorumResponse/Topics/Partitions/CurrentVoters
-    int32(Other), int16(ErrorCode), bytes(Other, NullableCompact), int32(Other), int32(Other), int64(Other), told_array(Other, Compact, 3227, 45), told_array(Other, Compact, 3227, 45), last_tags(0, 0), // 3233 DescribeQuorumResponse/Topics/Partitions
-    bytes(TopicName, Compact), told_array(Other, Compact, 3233, 26), last_tags(0, 0), // 3242 DescribeQuorumResponse/Topics
-    int32(Other), told_array(Other, Compact, 3121, 5), last_tags(0, 0), // 3245 DescribeQuorumResponse/Nodes
-    tags(0, 0), int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, Compact, 3242, 3), told_array(Other, Compact, 3245, 6), last_tags(0, 0), // 3248 DescribeQuorumResponse v2
-    int32(Other), int32(Other), told_array(Other, Compact, 180, 4), int32(Other), last_tags(0, 0), // 3254 AlterPartitionRequest/Topics/Partitions
-    bytes(TopicName, Compact), told_array(Other, Compact, 3254, 14), last_tags(0, 0), // 3259 AlterPartitionRequest/Topics
-    tags(0, 0), int32(Other), int64(Other), told_array(Other, Compact, 3259, 3), last_tags(0, 0), // 3262 AlterPartitionRequest v0
-    int32(Other), int32(Other), told_array(Other, Compact, 180, 4), int8(Other), int32(Other), last_tags(0, 0), // 3267 AlterPartitionRequest/Topics/Partitions
-    bytes(TopicName, Compact), told_array(Other, Compact, 3267, 15), last_tags(0, 0), // 3273 AlterPartitionRequest/Topics
-    tags(0, 0), int32(Other), int64(Other), told_array(Other, Compact, 3273, 3), last_tags(0, 0), // 3276 AlterPartitionRequest v1
-    uuid(TopicId), told_array(Other, Compact, 3267, 15), last_tags(0, 0), // 3281 AlterPartitionRequest/Topics
-    tags(0, 0), int32(Other), int64(Other), told_array(Other, Compact, 3281, 18), last_tags(0, 0), // 3284 AlterPartitionRequest v2
-    int32(Other), int64(Other), last_tags(0, 0), // 3289 AlterPartitionRequest/Topics/Partitions/NewIsrWithEpochs
-    int32(Other), int32(Other), told_array(Other, Compact, 3289, 13), int8(Other), int32(Other), last_tags(0, 0), // 3292 AlterPartitionRequest/Topics/Partitions
-    uuid(TopicId), told_array(Other, Compact, 3292, 15), last_tags(0, 0), // 3298 AlterPartitionRequest/Topics
-    tags(0, 0), int32(Other), int64(Other), told_array(Other, Compact, 3298, 18), last_tags(0, 0), // 3301 AlterPartitionRequest v3
-    int32(Other), int16(ErrorCode), int32(Other), int32(Other), told_array(Other, Compact, 180, 4), int32(Other), last_tags(0, 0), // 3306 AlterPartitionResponse/Topics/Partitions
-    bytes(TopicName, Compact), told_array(Other, Compact, 3306, 20), last_tags(0, 0), // 3313 AlterPartitionResponse/Topics
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, 3313, 3), last_tags(0, 0), // 3316 AlterPartitionResponse v0
-    int32(Other), int16(ErrorCode), int32(Other), int32(Other), told_array(Other, Compact, 180, 4), int8(Other), int32(Other), last_tags(0, 0), // 3321 AlterPartitionResponse/Topics/Partitions
-    bytes(TopicName, Compact), told_array(Other, Compact, 3321, 21), last_tags(0, 0), // 3329 AlterPartitionResponse/Topics
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, 3329, 3), last_tags(0, 0), // 3332 AlterPartitionResponse v1
-    uuid(TopicId), told_array(Other, Compact, 3321, 21), last_tags(0, 0), // 3337 AlterPartitionResponse/Topics
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, 3337, 18), last_tags(0, 0), // 3340 AlterPartitionResponse v2
-    bytes(Other, Compact), int16(Other), int8(Other), last_tags(0, 0), // 3345 UpdateFeaturesRequest/FeatureUpdates
-    tags(0, 0), int32(Wait), told_array(Other, Compact, 3345, 5), last_tags(0, 0), // 3349 UpdateFeaturesRequest v0
-    bytes(Other, Compact), int16(Other), int8(Other), last_tags(0, 0), // 3353 UpdateFeaturesRequest/FeatureUpdates
-    tags(0, 0), int32(Wait), told_array(Other, Compact, 3353, 5), int8(Other), last_tags(0, 0), // 3357 UpdateFeaturesRequest v1
-    bytes(Other, Compact), int16(ErrorCode), bytes(Other, NullableCompact), last_tags(0, 0), // 3362 UpdateFeaturesResponse/Results
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, Compact, 3362, 5), last_tags(0, 0), // 3366 UpdateFeaturesResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), last_tags(0, 0), // 3372 UpdateFeaturesResponse v2
-    tags(0, 0), bytes(Envelope, Compact), bytes(Envelope, NullableCompact), bytes(Other, Compact), last_tags(0, 0), // 3377 EnvelopeRequest v0
-    tags(0, 0), bytes(Envelope, NullableCompact), int16(ErrorCode), last_tags(0, 0), // 3382 EnvelopeResponse v0
-    int32(Other), int32(Other), told_struct(405), int64(Other), last_tags(0, 0), // 3386 FetchSnapshotRequest/Topics/Partitions
-    bytes(TopicName, Compact), told_array(Other, Compact, 3386, 30), last_tags(0, 0), // 3391 FetchSnapshotRequest/Topics
-    tags(0, 0), int32(ReplicaId), int32(Other), told_array(Other, Compact, 3391, 3), last_tags(2, 1), // 3394 FetchSnapshotRequest v0
-    int32(Other), int32(Other), told_struct(405), int64(Other), last_tags(5, 1), // 3399 FetchSnapshotRequest/Topics/Partitions
-    bytes(TopicName, Compact), told_array(Other, Compact, 3399, 30), last_tags(0, 0), // 3404 FetchSnapshotRequest/Topics
-    tags(0, 0), int32(ReplicaId), int32(Other), told_array(Other, Compact, 3404, 3), last_tags(2, 1), // 3407 FetchSnapshotRequest v1
-    int32(Other), int16(ErrorCode), told_struct(405), int64(Other), int64(Other), skipped(Records, Compact), last_tags(0, 1), // 3412 FetchSnapshotResponse/Topics/Partitions
-    bytes(TopicName, Compact), told_array(Other, Compact, 3412, 37), last_tags(0, 0), // 3419 FetchSnapshotResponse/Topics
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, 3419, 3), last_tags(0, 0), // 3422 FetchSnapshotResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, 3419, 3), last_tags(17, 1), // 3427 FetchSnapshotResponse v1
-    tags(0, 0), int8(Other), last_tags(0, 0), // 3432 DescribeClusterRequest v0
-    tags(0, 0), int8(Other), int8(Other), last_tags(0, 0), // 3435 DescribeClusterRequest v1
-    tags(0, 0), int8(Other), int8(Other), int8(Other), last_tags(0, 0), // 3439 DescribeClusterRequest v2
-    int32(NodeId), bytes(Host, Compact), int32(Port), bytes(Other, NullableCompact), last_tags(0, 0), // 3444 DescribeClusterResponse/Brokers
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), bytes(Other, Compact), int32(Other), told_array(Other, Compact, 3444, 11), int32(Other), last_tags(0, 0), // 3449 DescribeClusterResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), int8(Other), bytes(Other, Compact), int32(Other), told_array(Other, Compact, 3444, 11), int32(Other), last_tags(0, 0), // 3458 DescribeClusterResponse v1
-    int32(NodeId), bytes(Host, Compact), int32(Port), bytes(Other, NullableCompact), int8(Other), last_tags(0, 0), // 3468 DescribeClusterResponse/Brokers
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), int8(Other), bytes(Other, Compact), int32(Other), told_array(Other, Compact, 3468, 12), int32(Other), last_tags(0, 0), // 3474 DescribeClusterResponse v2
-    tags(0, 0), told_array(Other, Compact, 921, 3), last_tags(0, 0), // 3484 DescribeProducersRequest v0
-    int64(Other), int32(Other), int32(Other), int64(Other), int32(Other), int64(Other), last_tags(0, 0), // 3487 DescribeProducersResponse/Topics/Partitions/ActiveProducers
-    int32(Other), int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, Compact, 3487, 37), last_tags(0, 0), // 3494 DescribeProducersResponse/Topics/Partitions
-    bytes(TopicName, Compact), told_array(Other, Compact, 3494, 9), last_tags(0, 0), // 3499 DescribeProducersResponse/Topics
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 3499, 3), last_tags(0, 0), // 3502 DescribeProducersResponse v0
-    bytes(Other, Compact), bytes(Other, Compact), uint16(Other), int16(Other), last_tags(0, 0), // 3506 BrokerRegistrationRequest/Listeners
-    bytes(Other, Compact), int16(Other), int16(Other), last_tags(0, 0), // 3511 BrokerRegistrationRequest/Features
-    tags(0, 0), int32(Other), bytes(Other, Compact), uuid(Other), told_array(Other, Compact, 3506, 7), told_array(Other, Compact, 3511, 6), bytes(Other, NullableCompact), last_tags(0, 0), // 3515 BrokerRegistrationRequest v0
-    tags(0, 0), int32(Other), bytes(Other, Compact), uuid(Other), told_array(Other, Compact, 3506, 7), told_array(Other, Compact, 3511, 6), bytes(Other, NullableCompact), int8(Other), last_tags(0, 0), // 3523 BrokerRegistrationRequest v1
-    uuid(Other), END, // 3532 BrokerRegistrationRequest/LogDirs
-    tags(0, 0), int32(Other), bytes(Other, Compact), uuid(Other), told_array(Other, Compact, 3506, 7), told_array(Other, Compact, 3511, 6), bytes(Other, NullableCompact), int8(Other), told_array(Other, Compact, 3532, 16), last_tags(0, 0), // 3534 BrokerRegistrationRequest v2
-    tags(0, 0), int32(Other), bytes(Other, Compact), uuid(Other), told_array(Other, Compact, 3506, 7), told_array(Other, Compact, 3511, 6), bytes(Other, NullableCompact), int8(Other), told_array(Other, Compact, 3532, 16), int64(Other), last_tags(0, 0), // 3544 BrokerRegistrationRequest v3
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), int64(Other), last_tags(0, 0), // 3555 BrokerRegistrationResponse v0
-    tags(0, 0), int32(Other), int64(Other), int64(Other), int8(Other), int8(Other), last_tags(0, 0), // 3560 BrokerHeartbeatRequest v0
-    told_array(Other, Compact, 3532, 16), END, // 3567 BrokerHeartbeatRequest, tag 0
-    tags(0, 0), int32(Other), int64(Other), int64(Other), int8(Other), int8(Other), last_tags(18, 1), // 3569 BrokerHeartbeatRequest v1
-    told_array(Other, NullableCompact, 3532, 16), END, // 3576 BrokerHeartbeatRequest, tag 1
-    tags(0, 0), int32(Other), int64(Other), int64(Other), int8(Other), int8(Other), last_tags(19, 2), // 3578 BrokerHeartbeatRequest v2
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), int8(Other), int8(Other), int8(Other), last_tags(0, 0), // 3585 BrokerHeartbeatResponse v0
-    tags(0, 0), int32(Other), last_tags(0, 0), // 3592 UnregisterBrokerRequest v0
-    bytes(TransactionalId, Compact), END, // 3595 DescribeTransactionsRequest/TransactionalIds
-    tags(0, 0), told_array(Other, Compact, 3595, 1), last_tags(0, 0), // 3597 DescribeTransactionsRequest v0
-    int16(ErrorCode), bytes(TransactionalId, Compact), bytes(Other, Compact), int32(Other), int64(Other), int64(Other), int16(Other), told_array(Other, Compact, 235, 3), last_tags(0, 0), // 3600 DescribeTransactionsResponse/TransactionStates
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 3600, 28), last_tags(0, 0), // 3609 DescribeTransactionsResponse v0
-    tags(0, 0), told_array(Other, Compact, 1328, 1), told_array(Other, Compact, 495, 8), last_tags(0, 0), // 3613 ListTransactionsRequest v0
-    tags(0, 0), told_array(Other, Compact, 1328, 1), told_array(Other, Compact, 495, 8), int64(Other), last_tags(0, 0), // 3617 ListTransactionsRequest v1
-    tags(0, 0), told_array(Other, Compact, 1328, 1), told_array(Other, Compact, 495, 8), int64(Other), bytes(Other, NullableCompact), last_tags(0, 0), // 3622 ListTransactionsRequest v2
-    bytes(TransactionalId, Compact), int64(Other), bytes(Other, Compact), last_tags(0, 0), // 3628 ListTransactionsResponse/TransactionStates
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, 1328, 1), told_array(Other, Compact, 3628, 11), last_tags(0, 0), // 3632 ListTransactionsResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), int64(Other), int32(Other), last_tags(0, 0), // 3638 AllocateProducerIdsResponse v0
-    tags(0, 0), bytes(GroupId, Compact), bytes(Other, Compact), int32(Other), bytes(Other, NullableCompact), bytes(Other, NullableCompact), int32(Other), told_array(Other, NullableCompact, 1867, 1), bytes(Other, NullableCompact), told_array(Other, NullableCompact, 255, 18), last_tags(0, 0), // 3644 ConsumerGroupHeartbeatRequest v0
-    tags(0, 0), bytes(GroupId, Compact), bytes(Other, Compact), int32(Other), bytes(Other, NullableCompact), bytes(Other, NullableCompact), int32(Other), told_array(Other, NullableCompact, 1867, 1), bytes(Other, NullableCompact), bytes(Other, NullableCompact), told_array(Other, NullableCompact, 255, 18), last_tags(0, 0), // 3655 ConsumerGroupHeartbeatRequest v1
-    told_array(Other, Compact, 255, 18), last_tags(0, 0), // 3667 ConsumerGroupHeartbeatResponse/Assignment
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), bytes(Other, NullableCompact), int32(Other), int32(Other), told_nullable_struct(3667), last_tags(0, 0), // 3669 ConsumerGroupHeartbeatResponse v0
-    tags(0, 0), told_array(Other, Compact, 1597, 1), int8(Other), last_tags(0, 0), // 3678 ConsumerGroupDescribeRequest v0
-    uuid(TopicId), bytes(TopicName, Compact), told_array(Other, Compact, 180, 4), last_tags(0, 0), // 3682 ConsumerGroupDescribeResponse/Groups/Members/Assignment/TopicPartitions
-    told_array(Other, Compact, 3682, 19), last_tags(0, 0), // 3686 ConsumerGroupDescribeResponse/Groups/Members/Assignment
-    bytes(Other, Compact), bytes(Other, NullableCompact), bytes(Other, NullableCompact), int32(Other), bytes(Other, Compact), bytes(Other, Compact), told_array(Other, Compact, 1867, 1), bytes(Other, NullableCompact), told_struct(3686), told_struct(3686), last_tags(0, 0), // 3688 ConsumerGroupDescribeResponse/Groups/Members
-    int16(ErrorCode), bytes(Other, NullableCompact), bytes(GroupId, Compact), bytes(Other, Compact), int32(Other), int32(Other), bytes(Other, Compact), told_array(Other, Compact, 3688, 16), int32(Other), last_tags(0, 0), // 3699 ConsumerGroupDescribeResponse/Groups
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 3699, 20), last_tags(0, 0), // 3709 ConsumerGroupDescribeResponse v0
-    bytes(Other, Compact), bytes(Other, NullableCompact), bytes(Other, NullableCompact), int32(Other), bytes(Other, Compact), bytes(Other, Compact), told_array(Other, Compact, 1867, 1), bytes(Other, NullableCompact), told_struct(3686), told_struct(3686), int8(Other), last_tags(0, 0), // 3713 ConsumerGroupDescribeResponse/Groups/Members
-    int16(ErrorCode), bytes(Other, NullableCompact), bytes(GroupId, Compact), bytes(Other, Compact), int32(Other), int32(Other), bytes(Other, Compact), told_array(Other, Compact, 3713, 17), int32(Other), last_tags(0, 0), // 3725 ConsumerGroupDescribeResponse/Groups
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 3725, 20), last_tags(0, 0), // 3735 ConsumerGroupDescribeResponse v1
-    tags(0, 0), int32(Other), uuid(Other), int8(Other), told_array(Other, Compact, 3506, 7), told_array(Other, Compact, 3511, 6), last_tags(0, 0), // 3739 ControllerRegistrationRequest v0
-    tags(0, 0), uuid(Other), last_tags(0, 0), // 3746 GetTelemetrySubscriptionsRequest v0
-    int8(Other), END, // 3749 GetTelemetrySubscriptionsResponse/AcceptedCompressionTypes
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), uuid(Other), int32(Other), told_array(Other, Compact, 3749, 1), int32(Other), int32(Other), int8(Other), told_array(Other, Compact, 1328, 1), last_tags(0, 0), // 3751 GetTelemetrySubscriptionsResponse v0
-    tags(0, 0), uuid(Other), int32(Other), int8(Other), int8(Other), bytes(Telemetry, Compact), last_tags(0, 0), // 3762 PushTelemetryRequest v0
-    uuid(TopicId), told_array(Other, Compact, 3181, 5), last_tags(0, 0), // 3769 AssignReplicasToDirsRequest/Directories/Topics
-    uuid(Other), told_array(Other, Compact, 3769, 18), last_tags(0, 0), // 3772 AssignReplicasToDirsRequest/Directories
-    tags(0, 0), int32(Other), int64(Other), told_array(Other, Compact, 3772, 18), last_tags(0, 0), // 3775 AssignReplicasToDirsRequest v0
-    uuid(Other), told_array(Other, Compact, 1206, 18), last_tags(0, 0), // 3780 AssignReplicasToDirsResponse/Directories
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, 3780, 18), last_tags(0, 0), // 3783 AssignReplicasToDirsResponse v0
-    tags(0, 0), told_array(Other, Compact, 3749, 1), last_tags(0, 0), // 3788 ListConfigResourcesRequest v1
-    bytes(Other, Compact), last_tags(0, 0), // 3791 ListConfigResourcesResponse/ConfigResources
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, 3791, 2), last_tags(0, 0), // 3793 ListConfigResourcesResponse v0
-    bytes(Other, Compact), int8(Other), last_tags(0, 0), // 3798 ListConfigResourcesResponse/ConfigResources
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, 3798, 3), last_tags(0, 0), // 3801 ListConfigResourcesResponse v1
-    tags(0, 0), told_array(Other, Compact, 558, 2), int32(Other), told_nullable_struct(1103), last_tags(0, 0), // 3806 DescribeTopicPartitionsRequest v0
-    int16(ErrorCode), int32(Other), int32(Other), int32(Other), told_array(Other, Compact, 180, 4), told_array(Other, Compact, 180, 4), told_array(Other, NullableCompact, 180, 4), told_array(Other, NullableCompact, 180, 4), told_array(Other, Compact, 180, 4), last_tags(0, 0), // 3811 DescribeTopicPartitionsResponse/Topics/Partitions
-    int16(ErrorCode), bytes(TopicName, NullableCompact), uuid(TopicId), int8(Other), told_array(Other, Compact, 3811, 20), int32(Other), last_tags(0, 0), // 3821 DescribeTopicPartitionsResponse/Topics
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 3821, 26), told_nullable_struct(1103), last_tags(0, 0), // 3828 DescribeTopicPartitionsResponse v0
-    tags(0, 0), bytes(GroupId, Compact), bytes(Other, Compact), int32(Other), bytes(Other, NullableCompact), told_array(Other, NullableCompact, 1867, 1), last_tags(0, 0), // 3833 ShareGroupHeartbeatRequest v0
-    bytes(Other, Compact), bytes(Other, NullableCompact), int32(Other), bytes(Other, Compact), bytes(Other, Compact), told_array(Other, Compact, 1867, 1), told_struct(3686), last_tags(0, 0), // 3840 ShareGroupDescribeResponse/Groups/Members
-    int16(ErrorCode), bytes(Other, NullableCompact), bytes(GroupId, Compact), bytes(Other, Compact), int32(Other), int32(Other), bytes(Other, Compact), told_array(Other, Compact, 3840, 12), int32(Other), last_tags(0, 0), // 3848 ShareGroupDescribeResponse/Groups
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 3848, 20), last_tags(0, 0), // 3858 ShareGroupDescribeResponse v0
-    int64(Other), int64(Other), told_array(Other, Compact, 3749, 1), last_tags(0, 0), // 3862 ShareFetchRequest/Topics/Partitions/AcknowledgementBatches
-    int32(Other), int32(Other), told_array(Other, Compact, 3862, 18), last_tags(0, 0), // 3866 ShareFetchRequest/Topics/Partitions
-    uuid(TopicId), told_array(Other, Compact, 3866, 10), last_tags(0, 0), // 3870 ShareFetchRequest/Topics
-    tags(0, 0), bytes(GroupId, NullableCompact), bytes(Other, NullableCompact), int32(Other), int32(Wait), int32(Other), int32(Other), told_array(Other, Compact, 3870, 18), told_array(Other, Compact, 255, 18), last_tags(0, 0), // 3873 ShareFetchRequest v0
-    int32(Other), told_array(Other, Compact, 3862, 18), last_tags(0, 0), // 3883 ShareFetchRequest/Topics/Partitions
-    uuid(TopicId), told_array(Other, Compact, 3883, 6), last_tags(0, 0), // 3886 ShareFetchRequest/Topics
-    tags(0, 0), bytes(GroupId, NullableCompact), bytes(Other, NullableCompact), int32(Other), int32(Wait), int32(Other), int32(Other), int32(Other), int32(Other), told_array(Other, Compact, 3886, 18), told_array(Other, Compact, 255, 18), last_tags(0, 0), // 3889 ShareFetchRequest v1
-    tags(0, 0), bytes(GroupId, NullableCompact), bytes(Other, NullableCompact), int32(Other), int32(Wait), int32(Other), int32(Other), int32(Other), int32(Other), int8(Other), int8(Other), told_array(Other, Compact, 3886, 18), told_array(Other, Compact, 255, 18), last_tags(0, 0), // 3901 ShareFetchRequest v2
-    int64(Other), int64(Other), int16(Other), last_tags(0, 0), // 3915 ShareFetchResponse/Responses/Partitions/AcquiredRecords
-    int32(Other), int16(ErrorCode), bytes(Other, NullableCompact), int16(ErrorCode), bytes(Other, NullableCompact), told_struct(106), skipped(Records, NullableCompact), told_array(Other, Compact, 3915, 19), last_tags(0, 0), // 3919 ShareFetchResponse/Responses/Partitions
-    uuid(TopicId), told_array(Other, Compact, 3919, 22), last_tags(0, 0), // 3928 ShareFetchResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, Compact, 3928, 18), told_array(Other, Compact, 122, 11), last_tags(0, 0), // 3931 ShareFetchResponse v0
-    int32(Other), int16(ErrorCode), bytes(Other, NullableCompact), int16(ErrorCode), bytes(Other, NullableCompact), told_struct(106), skipped(Records, Compact), told_array(Other, Compact, 3915, 19), last_tags(0, 0), // 3938 ShareFetchResponse/Responses/Partitions
-    uuid(TopicId), told_array(Other, Compact, 3938, 22), last_tags(0, 0), // 3947 ShareFetchResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), int32(Other), told_array(Other, Compact, 3947, 18), told_array(Other, Compact, 122, 11), last_tags(0, 0), // 3950 ShareFetchResponse v1
-    tags(0, 0), bytes(GroupId, NullableCompact), bytes(Other, NullableCompact), int32(Other), told_array(Other, Compact, 3886, 18), last_tags(0, 0), // 3958 ShareAcknowledgeRequest v0
-    tags(0, 0), bytes(GroupId, NullableCompact), bytes(Other, NullableCompact), int32(Other), int8(Other), told_array(Other, Compact, 3886, 18), last_tags(0, 0), // 3964 ShareAcknowledgeRequest v2
-    int32(Other), int16(ErrorCode), bytes(Other, NullableCompact), told_struct(106), last_tags(0, 0), // 3971 ShareAcknowledgeResponse/Responses/Partitions
-    uuid(TopicId), told_array(Other, Compact, 3971, 17), last_tags(0, 0), // 3976 ShareAcknowledgeResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, Compact, 3976, 18), told_array(Other, Compact, 122, 11), last_tags(0, 0), // 3979 ShareAcknowledgeResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), int32(Other), told_array(Other, Compact, 3976, 18), told_array(Other, Compact, 122, 11), last_tags(0, 0), // 3986 ShareAcknowledgeResponse v2
-    tags(0, 0), bytes(Other, NullableCompact), int32(Wait), int32(Other), uuid(Other), told_array(Other, Compact, 3121, 5), last_tags(0, 0), // 3994 AddRaftVoterRequest v0
-    tags(0, 0), bytes(Other, NullableCompact), int32(Wait), int32(Other), uuid(Other), told_array(Other, Compact, 3121, 5), int8(Other), last_tags(0, 0), // 4001 AddRaftVoterRequest v1
-    tags(0, 0), bytes(Other, NullableCompact), int32(Other), uuid(Other), last_tags(0, 0), // 4009 RemoveRaftVoterRequest v0
-    int16(Other), int16(Other), last_tags(0, 0), // 4014 UpdateRaftVoterRequest/KRaftVersionFeature
-    tags(0, 0), bytes(Other, NullableCompact), int32(Other), int32(Other), uuid(Other), told_array(Other, Compact, 3121, 5), told_struct(4014), last_tags(0, 0), // 4017 UpdateRaftVoterRequest v0
-    int32(Other), int32(Other), bytes(Other, Compact), int32(Other), last_tags(0, 0), // 4025 UpdateRaftVoterResponse/CurrentLeader
-    told_struct(4025), END, // 4030 UpdateRaftVoterResponse, tag 0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), last_tags(21, 1), // 4032 UpdateRaftVoterResponse v0
-    int32(Other), int32(Other), int64(Other), last_tags(0, 0), // 4036 InitializeShareGroupStateRequest/Topics/Partitions
-    uuid(TopicId), told_array(Other, Compact, 4036, 17), last_tags(0, 0), // 4040 InitializeShareGroupStateRequest/Topics
-    tags(0, 0), bytes(GroupId, Compact), told_array(Other, Compact, 4040, 18), last_tags(0, 0), // 4043 InitializeShareGroupStateRequest v0
-    int32(Other), int16(ErrorCode), bytes(Other, NullableCompact), last_tags(0, 0), // 4047 InitializeShareGroupStateResponse/Results/Partitions
-    uuid(TopicId), told_array(Other, Compact, 4047, 8), last_tags(0, 0), // 4051 InitializeShareGroupStateResponse/Results
-    tags(0, 0), told_array(Other, Compact, 4051, 18), last_tags(0, 0), // 4054 InitializeShareGroupStateResponse v0
-    int32(Other), int32(Other), last_tags(0, 0), // 4057 ReadShareGroupStateRequest/Topics/Partitions
-    uuid(TopicId), told_array(Other, Compact, 4057, 9), last_tags(0, 0), // 4060 ReadShareGroupStateRequest/Topics
-    tags(0, 0), bytes(GroupId, Compact), told_array(Other, Compact, 4060, 18), last_tags(0, 0), // 4063 ReadShareGroupStateRequest v0
-    int64(Other), int64(Other), int8(Other), int16(Other), last_tags(0, 0), // 4067 ReadShareGroupStateResponse/Results/Partitions/StateBatches
-    int32(Other), int16(ErrorCode), bytes(Other, NullableCompact), int32(Other), int64(Other), told_array(Other, Compact, 4067, 20), last_tags(0, 0), // 4072 ReadShareGroupStateResponse/Results/Partitions
-    uuid(TopicId), told_array(Other, Compact, 4072, 21), last_tags(0, 0), // 4079 ReadShareGroupStateResponse/Results
-    tags(0, 0), told_array(Other, Compact, 4079, 18), last_tags(0, 0), // 4082 ReadShareGroupStateResponse v0
-    int32(Other), int32(Other), int32(Other), int64(Other), told_array(Other, Compact, 4067, 20), last_tags(0, 0), // 4085 WriteShareGroupStateRequest/Topics/Partitions
-    uuid(TopicId), told_array(Other, Compact, 4085, 22), last_tags(0, 0), // 4091 WriteShareGroupStateRequest/Topics
-    tags(0, 0), bytes(GroupId, Compact), told_array(Other, Compact, 4091, 18), last_tags(0, 0), // 4094 WriteShareGroupStateRequest v0
-    int32(Other), int32(Other), int32(Other), int64(Other), int32(Other), told_array(Other, Compact, 4067, 20), last_tags(0, 0), // 4098 WriteShareGroupStateRequest/Topics/Partitions
-    uuid(TopicId), told_array(Other, Compact, 4098, 26), last_tags(0, 0), // 4105 WriteShareGroupStateRequest/Topics
-    tags(0, 0), bytes(GroupId, Compact), told_array(Other, Compact, 4105, 18), last_tags(0, 0), // 4108 WriteShareGroupStateRequest v1
-    int32(Other), last_tags(0, 0), // 4112 DeleteShareGroupStateRequest/Topics/Partitions
-    uuid(TopicId), told_array(Other, Compact, 4112, 5), last_tags(0, 0), // 4114 DeleteShareGroupStateRequest/Topics
-    tags(0, 0), bytes(GroupId, Compact), told_array(Other, Compact, 4114, 18), last_tags(0, 0), // 4117 DeleteShareGroupStateRequest v0
-    int32(Other), int16(ErrorCode), bytes(Other, NullableCompact), int32(Other), int32(Other), int64(Other), last_tags(0, 0), // 4121 ReadShareGroupStateSummaryResponse/Results/Partitions
-    uuid(TopicId), told_array(Other, Compact, 4121, 24), last_tags(0, 0), // 4128 ReadShareGroupStateSummaryResponse/Results
-    tags(0, 0), told_array(Other, Compact, 4128, 18), last_tags(0, 0), // 4131 ReadShareGroupStateSummaryResponse v0
-    int32(Other), int16(ErrorCode), bytes(Other, NullableCompact), int32(Other), int32(Other), int64(Other), int32(Other), last_tags(0, 0), // 4134 ReadShareGroupStateSummaryResponse/Results/Partitions
-    uuid(TopicId), told_array(Other, Compact, 4134, 28), last_tags(0, 0), // 4142 ReadShareGroupStateSummaryResponse/Results
-    tags(0, 0), told_array(Other, Compact, 4142, 18), last_tags(0, 0), // 4145 ReadShareGroupStateSummaryResponse v1
-    bytes(Other, Compact), bytes(ConfigValue, Compact), last_tags(0, 0), // 4148 StreamsGroupHeartbeatRequest/Topology/Subtopologies/StateChangelogTopics/TopicConfigs
-    bytes(TopicName, Compact), int32(Other), int16(Other), told_array(Other, Compact, 4148, 3), last_tags(0, 0), // 4151 StreamsGroupHeartbeatRequest/Topology/Subtopologies/StateChangelogTopics
-    int16(Other), END, // 4156 StreamsGroupHeartbeatRequest/Topology/Subtopologies/CopartitionGroups/SourceTopics
-    told_array(Other, Compact, 4156, 2), told_array(Other, Compact, 4156, 2), told_array(Other, Compact, 4156, 2), last_tags(0, 0), // 4158 StreamsGroupHeartbeatRequest/Topology/Subtopologies/CopartitionGroups
-    bytes(Other, Compact), told_array(Other, Compact, 1867, 1), told_array(Other, Compact, 1328, 1), told_array(Other, Compact, 4151, 9), told_array(Other, Compact, 1867, 1), told_array(Other, Compact, 4151, 9), told_array(Other, Compact, 4158, 4), last_tags(0, 0), // 4162 StreamsGroupHeartbeatRequest/Topology/Subtopologies
-    int32(Other), told_array(Other, Compact, 4162, 8), last_tags(0, 0), // 4170 StreamsGroupHeartbeatRequest/Topology
-    bytes(Other, Compact), told_array(Other, Compact, 180, 4), last_tags(0, 0), // 4173 StreamsGroupHeartbeatRequest/ActiveTasks
-    bytes(Other, Compact), uint16(Other), last_tags(0, 0), // 4176 StreamsGroupHeartbeatRequest/UserEndpoint
-    bytes(Other, Compact), bytes(Other, Compact), last_tags(0, 0), // 4179 StreamsGroupHeartbeatRequest/ClientTags
-    bytes(Other, Compact), int32(Other), int64(Other), last_tags(0, 0), // 4182 StreamsGroupHeartbeatRequest/TaskOffsets
-    tags(0, 0), bytes(GroupId, Compact), bytes(Other, Compact), int32(Other), int32(Other), bytes(Other, NullableCompact), bytes(Other, NullableCompact), int32(Other), told_nullable_struct(4170), told_array(Other, NullableCompact, 4173, 3), told_array(Other, NullableCompact, 4173, 3), told_array(Other, NullableCompact, 4173, 3), bytes(Other, NullableCompact), told_nullable_struct(4176), told_array(Other, NullableCompact, 4179, 3), told_array(Other, NullableCompact, 4182, 14), told_array(Other, NullableCompact, 4182, 14), int8(Other), last_tags(0, 0), // 4186 StreamsGroupHeartbeatRequest v0
-    int8(Other), bytes(Other, Compact), last_tags(0, 0), // 4205 StreamsGroupHeartbeatResponse/Status
-    told_struct(4176), told_array(Other, Compact, 235, 3), told_array(Other, Compact, 235, 3), last_tags(0, 0), // 4208 StreamsGroupHeartbeatResponse/PartitionsByUserEndpoint
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), bytes(Other, Compact), int32(Other), int32(Other), int32(Other), int32(Other), told_array(Other, NullableCompact, 4205, 3), told_array(Other, NullableCompact, 4173, 3), told_array(Other, NullableCompact, 4173, 3), told_array(Other, NullableCompact, 4173, 3), int32(Other), told_array(Other, NullableCompact, 4208, 7), last_tags(0, 0), // 4212 StreamsGroupHeartbeatResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), bytes(Other, Compact), int32(Other), int32(Other), int32(Other), int64(Other), told_array(Other, NullableCompact, 4205, 3), told_array(Other, NullableCompact, 4173, 3), told_array(Other, NullableCompact, 4173, 3), told_array(Other, NullableCompact, 4173, 3), int8(Other), int32(Other), told_array(Other, NullableCompact, 4208, 7), last_tags(0, 0), // 4228 StreamsGroupHeartbeatResponse v1
-    tags(0, 0), told_array(Other, Compact, 1597, 1), int8(Other), int8(Other), last_tags(0, 0), // 4245 StreamsGroupDescribeRequest v1
-    bytes(Other, Compact), told_array(Other, Compact, 1867, 1), told_array(Other, Compact, 1867, 1), told_array(Other, Compact, 4151, 9), told_array(Other, Compact, 4151, 9), last_tags(0, 0), // 4250 StreamsGroupDescribeResponse/Groups/Topology/Subtopologies
-    int32(Other), told_array(Other, NullableCompact, 4250, 6), last_tags(0, 0), // 4256 StreamsGroupDescribeResponse/Groups/Topology
-    told_array(Other, Compact, 4173, 3), told_array(Other, Compact, 4173, 3), told_array(Other, Compact, 4173, 3), last_tags(0, 0), // 4259 StreamsGroupDescribeResponse/Groups/Members/Assignment
-    bytes(Other, Compact), int32(Other), bytes(Other, NullableCompact), bytes(Other, NullableCompact), bytes(Other, Compact), bytes(Other, Compact), int32(Other), bytes(Other, Compact), told_nullable_struct(4176), told_array(Other, Compact, 4179, 3), told_array(Other, Compact, 4182, 14), told_array(Other, Compact, 4182, 14), told_struct(4259), told_struct(4259), int8(Other), last_tags(0, 0), // 4263 StreamsGroupDescribeResponse/Groups/Members
-    int16(ErrorCode), bytes(Other, NullableCompact), bytes(GroupId, Compact), bytes(Other, Compact), int32(Other), int32(Other), told_nullable_struct(4256), told_array(Other, Compact, 4263, 28), int32(Other), last_tags(0, 0), // 4279 StreamsGroupDescribeResponse/Groups
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 4279, 20), last_tags(0, 0), // 4289 StreamsGroupDescribeResponse v0
-    bytes(Other, Compact), int8(Other), told_array(Other, Compact, 1867, 1), bytes(TopicName, NullableCompact), told_array(Other, Compact, 1328, 1), told_array(Other, Compact, 1328, 1), last_tags(0, 0), // 4293 StreamsGroupDescribeResponse/Groups/TopologyDescription/Subtopologies/Nodes
-    bytes(Other, Compact), told_array(Other, Compact, 4293, 7), last_tags(0, 0), // 4300 StreamsGroupDescribeResponse/Groups/TopologyDescription/Subtopologies
-    told_struct(4293), told_struct(4293), last_tags(0, 0), // 4303 StreamsGroupDescribeResponse/Groups/TopologyDescription/GlobalStores
-    told_array(Other, Compact, 4300, 3), told_array(Other, Compact, 4303, 15), last_tags(0, 0), // 4306 StreamsGroupDescribeResponse/Groups/TopologyDescription
-    int16(ErrorCode), bytes(Other, NullableCompact), bytes(GroupId, Compact), bytes(Other, Compact), int32(Other), int32(Other), told_nullable_struct(4256), told_array(Other, Compact, 4263, 28), int32(Other), told_nullable_struct(4306), int8(Other), bytes(Other, NullableCompact), last_tags(0, 0), // 4309 StreamsGroupDescribeResponse/Groups
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 4309, 23), last_tags(0, 0), // 4322 StreamsGroupDescribeResponse v1
-    bytes(TopicName, Compact), told_array(Other, Compact, 180, 4), last_tags(0, 0), // 4326 DescribeShareGroupOffsetsRequest/Groups/Topics
-    bytes(GroupId, Compact), told_array(Other, NullableCompact, 4326, 3), last_tags(0, 0), // 4329 DescribeShareGroupOffsetsRequest/Groups
-    tags(0, 0), told_array(Other, Compact, 4329, 3), last_tags(0, 0), // 4332 DescribeShareGroupOffsetsRequest v0
-    int32(Other), int64(Other), int32(Other), int16(ErrorCode), bytes(Other, NullableCompact), last_tags(0, 0), // 4335 DescribeShareGroupOffsetsResponse/Groups/Topics/Partitions
-    bytes(TopicName, Compact), uuid(TopicId), told_array(Other, Compact, 4335, 20), last_tags(0, 0), // 4341 DescribeShareGroupOffsetsResponse/Groups/Topics
-    bytes(GroupId, Compact), told_array(Other, Compact, 4341, 19), int16(ErrorCode), bytes(Other, NullableCompact), last_tags(0, 0), // 4345 DescribeShareGroupOffsetsResponse/Groups
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 4345, 6), last_tags(0, 0), // 4350 DescribeShareGroupOffsetsResponse v0
-    int32(Other), int64(Other), int32(Other), int64(Other), int16(ErrorCode), bytes(Other, NullableCompact), last_tags(0, 0), // 4354 DescribeShareGroupOffsetsResponse/Groups/Topics/Partitions
-    bytes(TopicName, Compact), uuid(TopicId), told_array(Other, Compact, 4354, 28), last_tags(0, 0), // 4361 DescribeShareGroupOffsetsResponse/Groups/Topics
-    bytes(GroupId, Compact), told_array(Other, Compact, 4361, 19), int16(ErrorCode), bytes(Other, NullableCompact), last_tags(0, 0), // 4365 DescribeShareGroupOffsetsResponse/Groups
-    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 4365, 6), last_tags(0, 0), // 4370 DescribeShareGroupOffsetsResponse v1
-    int32(Other), int64(Other), last_tags(0, 0), // 4374 AlterShareGroupOffsetsRequest/Topics/Partitions
-    bytes(TopicName, Compact), told_array(Other, Compact, 4374, 13), last_tags(0, 0), // 4377 AlterShareGroupOffsetsRequest/Topics
-    tags(0, 0), bytes(GroupId, Compact), told_array(Other, Compact, 4377, 3), last_tags(0, 0), // 4380 AlterShareGroupOffsetsRequest v0
-    bytes(TopicName, Compact), uuid(TopicId), told_array(Other, Compact, 2864, 8), last_tags(0, 0), // 4384 AlterShareGroupOffsetsResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, Compact, 4384, 19), last_tags(0, 0), // 4388 AlterShareGroupOffsetsResponse v0
-    bytes(TopicName, Compact), last_tags(0, 0), // 4394 DeleteShareGroupOffsetsRequest/Topics
-    tags(0, 0), bytes(GroupId, Compact), told_array(Other, Compact, 4394, 2), last_tags(0, 0), // 4396 DeleteShareGroupOffsetsRequest v0
-    bytes(TopicName, Compact), uuid(TopicId), int16(ErrorCode), bytes(Other, NullableCompact), last_tags(0, 0), // 4400 DeleteShareGroupOffsetsResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, Compact, 4400, 21), last_tags(0, 0), // 4405 DeleteShareGroupOffsetsResponse v0
-    tags(0, 0), bytes(GroupId, Compact), bytes(Other, Compact), int32(Other), told_struct(4306), last_tags(0, 0), // 4411 StreamsGroupTopologyDescriptionUpdateRequest v0
-    tags(0, 0), int32(Other), last_tags(0, 0), // 4417 UnregisterControllerRequest v0
+    bytes(TopicName, Int16), int16(ErrorCode), bytes(Other, NullableInt16), END, // 2631 CreatePartitionsResponse/Results
+    int32(ThrottleTime), told_array(Other, Int32, 2631, 6), END, // 2635 CreatePartitionsResponse v0
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 1892, 5), last_tags(0, 0), // 2638 CreatePartitionsResponse v2
+    bytes(Other, Int16), bytes(Other, Int16), END, // 2642 CreateDelegationTokenRequest/Renewers
+    told_array(Other, Int32, 2642, 4), int64(Other), END, // 2645 CreateDelegationTokenRequest v0
+    bytes(Other, Compact), bytes(Other, Compact), last_tags(0, 0), // 2648 CreateDelegationTokenRequest/Renewers
+    tags(0, 0), told_array(Other, Compact, 2648, 3), int64(Other), last_tags(0, 0), // 2651 CreateDelegationTokenRequest v2
+    tags(0, 0), bytes(Other, NullableCompact), bytes(Other, NullableCompact), told_array(Other, Compact, 2648, 3), int64(Other), last_tags(0, 0), // 2655 CreateDelegationTokenRequest v3
+    int16(ErrorCode), bytes(Other, Int16), bytes(Other, Int16), int64(Other), int64(Other), int64(Other), bytes(Other, Int16), bytes(Credential, Int32), int32(ThrottleTime), END, // 2661 CreateDelegationTokenResponse v0
+    tags(0, 0), int16(ErrorCode), bytes(Other, Compact), bytes(Other, Compact), int64(Other), int64(Other), int64(Other), bytes(Other, Compact), bytes(Credential, Compact), int32(ThrottleTime), last_tags(0, 0), // 2671 CreateDelegationTokenResponse v2
+    tags(0, 0), int16(ErrorCode), bytes(Other, Compact), bytes(Other, Compact), bytes(Other, Compact), bytes(Other, Compact), int64(Other), int64(Other), int64(Other), bytes(Other, Compact), bytes(Credential, Compact), int32(ThrottleTime), last_tags(0, 0), // 2682 CreateDelegationTokenResponse v3
+    bytes(Credential, Int32), int64(Other), END, // 2695 RenewDelegationTokenRequest v0
+    tags(0, 0), bytes(Credential, Compact), int64(Other), last_tags(0, 0), // 2698 RenewDelegationTokenRequest v2
+    int16(ErrorCode), int64(Other), int32(ThrottleTime), END, // 2702 RenewDelegationTokenResponse v0
+    tags(0, 0), int16(ErrorCode), int64(Other), int32(ThrottleTime), last_tags(0, 0), // 2706 RenewDelegationTokenResponse v2
+    bytes(Credential, Int32), int64(Other), END, // 2711 ExpireDelegationTokenRequest v0
+    tags(0, 0), bytes(Credential, Compact), int64(Other), last_tags(0, 0), // 2714 ExpireDelegationTokenRequest v2
+    told_array(Other, NullableInt32, 2642, 4), END, // 2718 DescribeDelegationTokenRequest v0
+    tags(0, 0), told_array(Other, NullableCompact, 2648, 3), last_tags(0, 0), // 2720 DescribeDelegationTokenRequest v2
+    bytes(Other, Int16), bytes(Other, Int16), int64(Other), int64(Other), int64(Other), bytes(Other, Int16), bytes(Credential, Int32), told_array(Other, Int32, 2642, 4), END, // 2723 DescribeDelegationTokenResponse/Tokens
+    int16(ErrorCode), told_array(Other, Int32, 2723, 38), int32(ThrottleTime), END, // 2732 DescribeDelegationTokenResponse v0
+    bytes(Other, Compact), bytes(Other, Compact), int64(Other), int64(Other), int64(Other), bytes(Other, Compact), bytes(Credential, Compact), told_array(Other, Compact, 2648, 3), last_tags(0, 0), // 2736 DescribeDelegationTokenResponse/Tokens
+    tags(0, 0), int16(ErrorCode), told_array(Other, Compact, 2736, 30), int32(ThrottleTime), last_tags(0, 0), // 2745 DescribeDelegationTokenResponse v2
+    bytes(Other, Compact), bytes(Other, Compact), bytes(Other, Compact), bytes(Other, Compact), int64(Other), int64(Other), int64(Other), bytes(Other, Compact), bytes(Credential, Compact), told_array(Other, Compact, 2648, 3), last_tags(0, 0), // 2750 DescribeDelegationTokenResponse/Tokens
+    tags(0, 0), int16(ErrorCode), told_array(Other, Compact, 2750, 32), int32(ThrottleTime), last_tags(0, 0), // 2761 DescribeDelegationTokenResponse v3
+    told_array(Other, Int32, 1590, 2), END, // 2766 DeleteGroupsRequest v0
+    tags(0, 0), told_array(Other, Compact, 1597, 1), last_tags(0, 0), // 2768 DeleteGroupsRequest v2
+    bytes(GroupId, Int16), int16(ErrorCode), END, // 2771 DeleteGroupsResponse/Results
+    int32(ThrottleTime), told_array(Other, Int32, 2771, 4), END, // 2774 DeleteGroupsResponse v0
+    bytes(GroupId, Compact), int16(ErrorCode), last_tags(0, 0), // 2777 DeleteGroupsResponse/Results
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 2777, 4), last_tags(0, 0), // 2780 DeleteGroupsResponse v2
+    bytes(GroupId, Compact), int16(ErrorCode), bytes(Other, NullableCompact), last_tags(0, 0), // 2784 DeleteGroupsResponse/Results
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 2784, 5), last_tags(0, 0), // 2788 DeleteGroupsResponse v3
+    told_array(Other, NullableInt32, 182, 6), int32(Wait), END, // 2792 ElectLeadersRequest v0
+    int8(Other), told_array(Other, NullableInt32, 182, 6), int32(Wait), END, // 2795 ElectLeadersRequest v1
+    tags(0, 0), int8(Other), told_array(Other, NullableCompact, 235, 3), int32(Wait), last_tags(0, 0), // 2799 ElectLeadersRequest v2
+    int32(Other), int16(ErrorCode), bytes(Other, NullableInt16), END, // 2804 ElectLeadersResponse/ReplicaElectionResults/PartitionResult
+    bytes(TopicName, Int16), told_array(Other, Int32, 2804, 8), END, // 2808 ElectLeadersResponse/ReplicaElectionResults
+    int32(ThrottleTime), told_array(Other, Int32, 2808, 6), END, // 2811 ElectLeadersResponse v0
+    int32(ThrottleTime), int16(ErrorCode), told_array(Other, Int32, 2808, 6), END, // 2814 ElectLeadersResponse v1
+    int32(Other), int16(ErrorCode), bytes(Other, NullableCompact), last_tags(0, 0), // 2818 ElectLeadersResponse/ReplicaElectionResults/PartitionResult
+    bytes(TopicName, Compact), told_array(Other, Compact, 2818, 8), last_tags(0, 0), // 2822 ElectLeadersResponse/ReplicaElectionResults
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, 2822, 3), last_tags(0, 0), // 2825 ElectLeadersResponse v2
+    bytes(Other, Int16), int8(Other), bytes(ConfigValue, NullableInt16), END, // 2830 IncrementalAlterConfigsRequest/Resources/Configs
+    int8(Other), bytes(Other, Int16), told_array(Other, Int32, 2830, 5), END, // 2834 IncrementalAlterConfigsRequest/Resources
+    told_array(Other, Int32, 2834, 7), int8(Other), END, // 2838 IncrementalAlterConfigsRequest v0
+    bytes(Other, Compact), int8(Other), bytes(ConfigValue, NullableCompact), last_tags(0, 0), // 2841 IncrementalAlterConfigsRequest/Resources/Configs
+    int8(Other), bytes(Other, Compact), told_array(Other, Compact, 2841, 4), last_tags(0, 0), // 2845 IncrementalAlterConfigsRequest/Resources
+    tags(0, 0), told_array(Other, Compact, 2845, 4), int8(Other), last_tags(0, 0), // 2849 IncrementalAlterConfigsRequest v1
+    int32(Other), told_array(Other, NullableCompact, 180, 4), last_tags(0, 0), // 2853 AlterPartitionReassignmentsRequest/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 2853, 6), last_tags(0, 0), // 2856 AlterPartitionReassignmentsRequest/Topics
+    tags(0, 0), int32(Wait), told_array(Other, Compact, 2856, 3), last_tags(0, 0), // 2859 AlterPartitionReassignmentsRequest v0
+    tags(0, 0), int32(Wait), int8(Other), told_array(Other, Compact, 2856, 3), last_tags(0, 0), // 2863 AlterPartitionReassignmentsRequest v1
+    int32(Other), int16(ErrorCode), bytes(Other, NullableCompact), last_tags(0, 0), // 2868 AlterPartitionReassignmentsResponse/Responses/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 2868, 8), last_tags(0, 0), // 2872 AlterPartitionReassignmentsResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, Compact, 2872, 3), last_tags(0, 0), // 2875 AlterPartitionReassignmentsResponse v0
+    tags(0, 0), int32(ThrottleTime), int8(Other), int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, Compact, 2872, 3), last_tags(0, 0), // 2881 AlterPartitionReassignmentsResponse v1
+    tags(0, 0), int32(Wait), told_array(Other, NullableCompact, 921, 3), last_tags(0, 0), // 2888 ListPartitionReassignmentsRequest v0
+    int32(Other), told_array(Other, Compact, 180, 4), told_array(Other, Compact, 180, 4), told_array(Other, Compact, 180, 4), last_tags(0, 0), // 2892 ListPartitionReassignmentsResponse/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 2892, 8), last_tags(0, 0), // 2897 ListPartitionReassignmentsResponse/Topics
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, Compact, 2897, 3), last_tags(0, 0), // 2900 ListPartitionReassignmentsResponse v0
+    int32(Other), END, // 2906 OffsetDeleteRequest/Topics/Partitions
+    bytes(TopicName, Int16), told_array(Other, Int32, 2906, 4), END, // 2908 OffsetDeleteRequest/Topics
+    bytes(GroupId, Int16), told_array(Other, Int32, 2908, 6), END, // 2911 OffsetDeleteRequest v0
+    int16(ErrorCode), int32(ThrottleTime), told_array(Other, Int32, 1191, 6), END, // 2914 OffsetDeleteResponse v0
+    bytes(Other, Int16), int8(Other), bytes(Other, NullableInt16), END, // 2918 DescribeClientQuotasRequest/Components
+    told_array(Other, Int32, 2918, 5), int8(Other), END, // 2922 DescribeClientQuotasRequest v0
+    bytes(Other, Compact), int8(Other), bytes(Other, NullableCompact), last_tags(0, 0), // 2925 DescribeClientQuotasRequest/Components
+    tags(0, 0), told_array(Other, Compact, 2925, 4), int8(Other), last_tags(0, 0), // 2929 DescribeClientQuotasRequest v1
+    bytes(Other, Int16), bytes(Other, NullableInt16), END, // 2933 DescribeClientQuotasResponse/Entries/Entity
+    bytes(Other, Int16), int64(Other), END, // 2936 DescribeClientQuotasResponse/Entries/Values
+    told_array(Other, Int32, 2933, 4), told_array(Other, Int32, 2936, 10), END, // 2939 DescribeClientQuotasResponse/Entries
+    int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableInt16), told_array(Other, NullableInt32, 2939, 8), END, // 2942 DescribeClientQuotasResponse v0
+    bytes(Other, Compact), bytes(Other, NullableCompact), last_tags(0, 0), // 2947 DescribeClientQuotasResponse/Entries/Entity
+    bytes(Other, Compact), int64(Other), last_tags(0, 0), // 2950 DescribeClientQuotasResponse/Entries/Values
+    told_array(Other, Compact, 2947, 3), told_array(Other, Compact, 2950, 10), last_tags(0, 0), // 2953 DescribeClientQuotasResponse/Entries
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, NullableCompact, 2953, 3), last_tags(0, 0), // 2956 DescribeClientQuotasResponse v1
+    bytes(Other, Int16), int64(Other), int8(Other), END, // 2962 AlterClientQuotasRequest/Entries/Ops
+    told_array(Other, Int32, 2933, 4), told_array(Other, Int32, 2962, 11), END, // 2966 AlterClientQuotasRequest/Entries
+    told_array(Other, Int32, 2966, 8), int8(Other), END, // 2969 AlterClientQuotasRequest v0
+    bytes(Other, Compact), int64(Other), int8(Other), last_tags(0, 0), // 2972 AlterClientQuotasRequest/Entries/Ops
+    told_array(Other, Compact, 2947, 3), told_array(Other, Compact, 2972, 11), last_tags(0, 0), // 2976 AlterClientQuotasRequest/Entries
+    tags(0, 0), told_array(Other, Compact, 2976, 3), int8(Other), last_tags(0, 0), // 2979 AlterClientQuotasRequest v1
+    int16(ErrorCode), bytes(Other, NullableInt16), told_array(Other, Int32, 2933, 4), END, // 2983 AlterClientQuotasResponse/Entries
+    int32(ThrottleTime), told_array(Other, Int32, 2983, 8), END, // 2987 AlterClientQuotasResponse v0
+    int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, Compact, 2947, 3), last_tags(0, 0), // 2990 AlterClientQuotasResponse/Entries
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 2990, 5), last_tags(0, 0), // 2994 AlterClientQuotasResponse v1
+    bytes(Other, Compact), last_tags(0, 0), // 2998 DescribeUserScramCredentialsRequest/Users
+    tags(0, 0), told_array(Other, NullableCompact, 2998, 2), last_tags(0, 0), // 3000 DescribeUserScramCredentialsRequest v0
+    int8(Other), int32(Other), last_tags(0, 0), // 3003 DescribeUserScramCredentialsResponse/Results/CredentialInfos
+    bytes(Other, Compact), int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, Compact, 3003, 6), last_tags(0, 0), // 3006 DescribeUserScramCredentialsResponse/Results
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, Compact, 3006, 6), last_tags(0, 0), // 3011 DescribeUserScramCredentialsResponse v0
+    bytes(Other, Compact), int8(Other), last_tags(0, 0), // 3017 AlterUserScramCredentialsRequest/Deletions
+    bytes(Other, Compact), int8(Other), int32(Other), bytes(Credential, Compact), bytes(Credential, Compact), last_tags(0, 0), // 3020 AlterUserScramCredentialsRequest/Upsertions
+    tags(0, 0), told_array(Other, Compact, 3017, 3), told_array(Other, Compact, 3020, 9), last_tags(0, 0), // 3026 AlterUserScramCredentialsRequest v0
+    bytes(Other, Compact), int16(ErrorCode), bytes(Other, NullableCompact), last_tags(0, 0), // 3030 AlterUserScramCredentialsResponse/Results
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 3030, 5), last_tags(0, 0), // 3034 AlterUserScramCredentialsResponse v0
+    int32(Other), int32(Other), int32(ReplicaId), int32(Other), int64(Other), last_tags(0, 0), // 3038 VoteRequest/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 3038, 25), last_tags(0, 0), // 3044 VoteRequest/Topics
+    tags(0, 0), bytes(Other, NullableCompact), told_array(Other, Compact, 3044, 3), last_tags(0, 0), // 3047 VoteRequest v0
+    int32(Other), int32(Other), int32(ReplicaId), uuid(Other), uuid(Other), int32(Other), int64(Other), last_tags(0, 0), // 3051 VoteRequest/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 3051, 57), last_tags(0, 0), // 3059 VoteRequest/Topics
+    tags(0, 0), bytes(Other, NullableCompact), int32(Other), told_array(Other, Compact, 3059, 3), last_tags(0, 0), // 3062 VoteRequest v1
+    int32(Other), int32(Other), int32(ReplicaId), uuid(Other), uuid(Other), int32(Other), int64(Other), int8(Other), last_tags(0, 0), // 3067 VoteRequest/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 3067, 58), last_tags(0, 0), // 3076 VoteRequest/Topics
+    tags(0, 0), bytes(Other, NullableCompact), int32(Other), told_array(Other, Compact, 3076, 3), last_tags(0, 0), // 3079 VoteRequest v2
+    int32(Other), int16(ErrorCode), int32(Other), int32(Other), int8(Other), last_tags(0, 0), // 3084 VoteResponse/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 3084, 16), last_tags(0, 0), // 3090 VoteResponse/Topics
+    tags(0, 0), int16(ErrorCode), told_array(Other, Compact, 3090, 3), last_tags(0, 0), // 3093 VoteResponse v0
+    int32(Other), bytes(Other, Compact), uint16(Other), last_tags(0, 0), // 3097 VoteResponse/NodeEndpoints
+    told_array(Other, Compact, 3097, 8), END, // 3101 VoteResponse, tag 0
+    tags(0, 0), int16(ErrorCode), told_array(Other, Compact, 3090, 3), last_tags(17, 1), // 3103 VoteResponse v1
+    int32(Other), int32(Other), int32(Other), END, // 3107 BeginQuorumEpochRequest/Topics/Partitions
+    bytes(TopicName, Int16), told_array(Other, Int32, 3107, 12), END, // 3111 BeginQuorumEpochRequest/Topics
+    bytes(Other, NullableInt16), told_array(Other, Int32, 3111, 6), END, // 3114 BeginQuorumEpochRequest v0
+    int32(Other), uuid(Other), int32(Other), int32(Other), last_tags(0, 0), // 3117 BeginQuorumEpochRequest/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 3117, 29), last_tags(0, 0), // 3122 BeginQuorumEpochRequest/Topics
+    bytes(Other, Compact), bytes(Other, Compact), uint16(Other), last_tags(0, 0), // 3125 BeginQuorumEpochRequest/LeaderEndpoints
+    tags(0, 0), bytes(Other, NullableCompact), int32(Other), told_array(Other, Compact, 3122, 3), told_array(Other, Compact, 3125, 5), last_tags(0, 0), // 3129 BeginQuorumEpochRequest v1
+    int32(Other), int16(ErrorCode), int32(Other), int32(Other), END, // 3135 BeginQuorumEpochResponse/Topics/Partitions
+    bytes(TopicName, Int16), told_array(Other, Int32, 3135, 14), END, // 3140 BeginQuorumEpochResponse/Topics
+    int16(ErrorCode), told_array(Other, Int32, 3140, 6), END, // 3143 BeginQuorumEpochResponse v0
+    int32(Other), int16(ErrorCode), int32(Other), int32(Other), last_tags(0, 0), // 3146 BeginQuorumEpochResponse/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 3146, 15), last_tags(0, 0), // 3151 BeginQuorumEpochResponse/Topics
+    tags(0, 0), int16(ErrorCode), told_array(Other, Compact, 3151, 3), last_tags(17, 1), // 3154 BeginQuorumEpochResponse v1
+    int32(Other), int32(Other), int32(Other), told_array(Other, Int32, 180, 4), END, // 3158 EndQuorumEpochRequest/Topics/Partitions
+    bytes(TopicName, Int16), told_array(Other, Int32, 3158, 16), END, // 3163 EndQuorumEpochRequest/Topics
+    bytes(Other, NullableInt16), told_array(Other, Int32, 3163, 6), END, // 3166 EndQuorumEpochRequest v0
+    int32(Other), uuid(Other), last_tags(0, 0), // 3169 EndQuorumEpochRequest/Topics/Partitions/PreferredCandidates
+    int32(Other), int32(Other), int32(Other), told_array(Other, Compact, 3169, 21), last_tags(0, 0), // 3172 EndQuorumEpochRequest/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 3172, 14), last_tags(0, 0), // 3177 EndQuorumEpochRequest/Topics
+    tags(0, 0), bytes(Other, NullableCompact), told_array(Other, Compact, 3177, 3), told_array(Other, Compact, 3125, 5), last_tags(0, 0), // 3180 EndQuorumEpochRequest v1
+    int32(Other), last_tags(0, 0), // 3185 DescribeQuorumRequest/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 3185, 5), last_tags(0, 0), // 3187 DescribeQuorumRequest/Topics
+    tags(0, 0), told_array(Other, Compact, 3187, 3), last_tags(0, 0), // 3190 DescribeQuorumRequest v0
+    int32(Other), int64(Other), last_tags(0, 0), // 3193 DescribeQuorumResponse/Topics/Partitions/CurrentVoters
+    int32(Other), int16(ErrorCode), int32(Other), int32(Other), int64(Other), told_array(Other, Compact, 3193, 13), told_array(Other, Compact, 3193, 13), last_tags(0, 0), // 3196 DescribeQuorumResponse/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 3196, 25), last_tags(0, 0), // 3204 DescribeQuorumResponse/Topics
+    tags(0, 0), int16(ErrorCode), told_array(Other, Compact, 3204, 3), last_tags(0, 0), // 3207 DescribeQuorumResponse v0
+    int32(Other), int64(Other), int64(Other), int64(Other), last_tags(0, 0), // 3211 DescribeQuorumResponse/Topics/Partitions/CurrentVoters
+    int32(Other), int16(ErrorCode), int32(Other), int32(Other), int64(Other), told_array(Other, Compact, 3211, 29), told_array(Other, Compact, 3211, 29), last_tags(0, 0), // 3216 DescribeQuorumResponse/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 3216, 25), last_tags(0, 0), // 3224 DescribeQuorumResponse/Topics
+    tags(0, 0), int16(ErrorCode), told_array(Other, Compact, 3224, 3), last_tags(0, 0), // 3227 DescribeQuorumResponse v1
+    int32(Other), uuid(Other), int64(Other), int64(Other), int64(Other), last_tags(0, 0), // 3231 DescribeQuorumResponse/Topics/Partitions/CurrentVoters
+    int32(Other), int16(ErrorCode), bytes(Other, NullableCompact), int32(Other), int32(Other), int64(Other), told_array(Other, Compact, 3231, 45), told_array(Other, Compact, 3231, 45), last_tags(0, 0), // 3237 DescribeQuorumResponse/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 3237, 26), last_tags(0, 0), // 3246 DescribeQuorumResponse/Topics
+    int32(Other), told_array(Other, Compact, 3125, 5), last_tags(0, 0), // 3249 DescribeQuorumResponse/Nodes
+    tags(0, 0), int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, Compact, 3246, 3), told_array(Other, Compact, 3249, 6), last_tags(0, 0), // 3252 DescribeQuorumResponse v2
+    int32(Other), int32(Other), told_array(Other, Compact, 180, 4), int32(Other), last_tags(0, 0), // 3258 AlterPartitionRequest/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 3258, 14), last_tags(0, 0), // 3263 AlterPartitionRequest/Topics
+    tags(0, 0), int32(Other), int64(Other), told_array(Other, Compact, 3263, 3), last_tags(0, 0), // 3266 AlterPartitionRequest v0
+    int32(Other), int32(Other), told_array(Other, Compact, 180, 4), int8(Other), int32(Other), last_tags(0, 0), // 3271 AlterPartitionRequest/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 3271, 15), last_tags(0, 0), // 3277 AlterPartitionRequest/Topics
+    tags(0, 0), int32(Other), int64(Other), told_array(Other, Compact, 3277, 3), last_tags(0, 0), // 3280 AlterPartitionRequest v1
+    uuid(TopicId), told_array(Other, Compact, 3271, 15), last_tags(0, 0), // 3285 AlterPartitionRequest/Topics
+    tags(0, 0), int32(Other), int64(Other), told_array(Other, Compact, 3285, 18), last_tags(0, 0), // 3288 AlterPartitionRequest v2
+    int32(Other), int64(Other), last_tags(0, 0), // 3293 AlterPartitionRequest/Topics/Partitions/NewIsrWithEpochs
+    int32(Other), int32(Other), told_array(Other, Compact, 3293, 13), int8(Other), int32(Other), last_tags(0, 0), // 3296 AlterPartitionRequest/Topics/Partitions
+    uuid(TopicId), told_array(Other, Compact, 3296, 15), last_tags(0, 0), // 3302 AlterPartitionRequest/Topics
+    tags(0, 0), int32(Other), int64(Other), told_array(Other, Compact, 3302, 18), last_tags(0, 0), // 3305 AlterPartitionRequest v3
+    int32(Other), int16(ErrorCode), int32(Other), int32(Other), told_array(Other, Compact, 180, 4), int32(Other), last_tags(0, 0), // 3310 AlterPartitionResponse/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 3310, 20), last_tags(0, 0), // 3317 AlterPartitionResponse/Topics
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, 3317, 3), last_tags(0, 0), // 3320 AlterPartitionResponse v0
+    int32(Other), int16(ErrorCode), int32(Other), int32(Other), told_array(Other, Compact, 180, 4), int8(Other), int32(Other), last_tags(0, 0), // 3325 AlterPartitionResponse/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 3325, 21), last_tags(0, 0), // 3333 AlterPartitionResponse/Topics
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, 3333, 3), last_tags(0, 0), // 3336 AlterPartitionResponse v1
+    uuid(TopicId), told_array(Other, Compact, 3325, 21), last_tags(0, 0), // 3341 AlterPartitionResponse/Topics
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, 3341, 18), last_tags(0, 0), // 3344 AlterPartitionResponse v2
+    bytes(Other, Compact), int16(Other), int8(Other), last_tags(0, 0), // 3349 UpdateFeaturesRequest/FeatureUpdates
+    tags(0, 0), int32(Wait), told_array(Other, Compact, 3349, 5), last_tags(0, 0), // 3353 UpdateFeaturesRequest v0
+    bytes(Other, Compact), int16(Other), int8(Other), last_tags(0, 0), // 3357 UpdateFeaturesRequest/FeatureUpdates
+    tags(0, 0), int32(Wait), told_array(Other, Compact, 3357, 5), int8(Other), last_tags(0, 0), // 3361 UpdateFeaturesRequest v1
+    bytes(Other, Compact), int16(ErrorCode), bytes(Other, NullableCompact), last_tags(0, 0), // 3366 UpdateFeaturesResponse/Results
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, Compact, 3366, 5), last_tags(0, 0), // 3370 UpdateFeaturesResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), last_tags(0, 0), // 3376 UpdateFeaturesResponse v2
+    tags(0, 0), bytes(Envelope, Compact), bytes(Envelope, NullableCompact), bytes(Other, Compact), last_tags(0, 0), // 3381 EnvelopeRequest v0
+    tags(0, 0), bytes(Envelope, NullableCompact), int16(ErrorCode), last_tags(0, 0), // 3386 EnvelopeResponse v0
+    int32(Other), int32(Other), told_struct(405), int64(Other), last_tags(0, 0), // 3390 FetchSnapshotRequest/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 3390, 30), last_tags(0, 0), // 3395 FetchSnapshotRequest/Topics
+    tags(0, 0), int32(ReplicaId), int32(Other), told_array(Other, Compact, 3395, 3), last_tags(2, 1), // 3398 FetchSnapshotRequest v0
+    int32(Other), int32(Other), told_struct(405), int64(Other), last_tags(5, 1), // 3403 FetchSnapshotRequest/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 3403, 30), last_tags(0, 0), // 3408 FetchSnapshotRequest/Topics
+    tags(0, 0), int32(ReplicaId), int32(Other), told_array(Other, Compact, 3408, 3), last_tags(2, 1), // 3411 FetchSnapshotRequest v1
+    int32(Other), int16(ErrorCode), told_struct(405), int64(Other), int64(Other), skipped(Records, Compact), last_tags(0, 1), // 3416 FetchSnapshotResponse/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 3416, 37), last_tags(0, 0), // 3423 FetchSnapshotResponse/Topics
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, 3423, 3), last_tags(0, 0), // 3426 FetchSnapshotResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, 3423, 3), last_tags(17, 1), // 3431 FetchSnapshotResponse v1
+    tags(0, 0), int8(Other), last_tags(0, 0), // 3436 DescribeClusterRequest v0
+    tags(0, 0), int8(Other), int8(Other), last_tags(0, 0), // 3439 DescribeClusterRequest v1
+    tags(0, 0), int8(Other), int8(Other), int8(Other), last_tags(0, 0), // 3443 DescribeClusterRequest v2
+    int32(NodeId), bytes(Host, Compact), int32(Port), bytes(Other, NullableCompact), last_tags(0, 0), // 3448 DescribeClusterResponse/Brokers
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), bytes(Other, Compact), int32(Other), told_array(Other, Compact, 3448, 11), int32(Other), last_tags(0, 0), // 3453 DescribeClusterResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), int8(Other), bytes(Other, Compact), int32(Other), told_array(Other, Compact, 3448, 11), int32(Other), last_tags(0, 0), // 3462 DescribeClusterResponse v1
+    int32(NodeId), bytes(Host, Compact), int32(Port), bytes(Other, NullableCompact), int8(Other), last_tags(0, 0), // 3472 DescribeClusterResponse/Brokers
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), int8(Other), bytes(Other, Compact), int32(Other), told_array(Other, Compact, 3472, 12), int32(Other), last_tags(0, 0), // 3478 DescribeClusterResponse v2
+    tags(0, 0), told_array(Other, Compact, 921, 3), last_tags(0, 0), // 3488 DescribeProducersRequest v0
+    int64(Other), int32(Other), int32(Other), int64(Other), int32(Other), int64(Other), last_tags(0, 0), // 3491 DescribeProducersResponse/Topics/Partitions/ActiveProducers
+    int32(Other), int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, Compact, 3491, 37), last_tags(0, 0), // 3498 DescribeProducersResponse/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 3498, 9), last_tags(0, 0), // 3503 DescribeProducersResponse/Topics
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 3503, 3), last_tags(0, 0), // 3506 DescribeProducersResponse v0
+    bytes(Other, Compact), bytes(Other, Compact), uint16(Other), int16(Other), last_tags(0, 0), // 3510 BrokerRegistrationRequest/Listeners
+    bytes(Other, Compact), int16(Other), int16(Other), last_tags(0, 0), // 3515 BrokerRegistrationRequest/Features
+    tags(0, 0), int32(Other), bytes(Other, Compact), uuid(Other), told_array(Other, Compact, 3510, 7), told_array(Other, Compact, 3515, 6), bytes(Other, NullableCompact), last_tags(0, 0), // 3519 BrokerRegistrationRequest v0
+    tags(0, 0), int32(Other), bytes(Other, Compact), uuid(Other), told_array(Other, Compact, 3510, 7), told_array(Other, Compact, 3515, 6), bytes(Other, NullableCompact), int8(Other), last_tags(0, 0), // 3527 BrokerRegistrationRequest v1
+    uuid(Other), END, // 3536 BrokerRegistrationRequest/LogDirs
+    tags(0, 0), int32(Other), bytes(Other, Compact), uuid(Other), told_array(Other, Compact, 3510, 7), told_array(Other, Compact, 3515, 6), bytes(Other, NullableCompact), int8(Other), told_array(Other, Compact, 3536, 16), last_tags(0, 0), // 3538 BrokerRegistrationRequest v2
+    tags(0, 0), int32(Other), bytes(Other, Compact), uuid(Other), told_array(Other, Compact, 3510, 7), told_array(Other, Compact, 3515, 6), bytes(Other, NullableCompact), int8(Other), told_array(Other, Compact, 3536, 16), int64(Other), last_tags(0, 0), // 3548 BrokerRegistrationRequest v3
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), int64(Other), last_tags(0, 0), // 3559 BrokerRegistrationResponse v0
+    tags(0, 0), int32(Other), int64(Other), int64(Other), int8(Other), int8(Other), last_tags(0, 0), // 3564 BrokerHeartbeatRequest v0
+    told_array(Other, Compact, 3536, 16), END, // 3571 BrokerHeartbeatRequest, tag 0
+    tags(0, 0), int32(Other), int64(Other), int64(Other), int8(Other), int8(Other), last_tags(18, 1), // 3573 BrokerHeartbeatRequest v1
+    told_array(Other, NullableCompact, 3536, 16), END, // 3580 BrokerHeartbeatRequest, tag 1
+    tags(0, 0), int32(Other), int64(Other), int64(Other), int8(Other), int8(Other), last_tags(19, 2), // 3582 BrokerHeartbeatRequest v2
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), int8(Other), int8(Other), int8(Other), last_tags(0, 0), // 3589 BrokerHeartbeatResponse v0
+    tags(0, 0), int32(Other), last_tags(0, 0), // 3596 UnregisterBrokerRequest v0
+    bytes(TransactionalId, Compact), END, // 3599 DescribeTransactionsRequest/TransactionalIds
+    tags(0, 0), told_array(Other, Compact, 3599, 1), last_tags(0, 0), // 3601 DescribeTransactionsRequest v0
+    int16(ErrorCode), bytes(TransactionalId, Compact), bytes(Other, Compact), int32(Other), int64(Other), int64(Other), int16(Other), told_array(Other, Compact, 235, 3), last_tags(0, 0), // 3604 DescribeTransactionsResponse/TransactionStates
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 3604, 28), last_tags(0, 0), // 3613 DescribeTransactionsResponse v0
+    tags(0, 0), told_array(Other, Compact, 1328, 1), told_array(Other, Compact, 495, 8), last_tags(0, 0), // 3617 ListTransactionsRequest v0
+    tags(0, 0), told_array(Other, Compact, 1328, 1), told_array(Other, Compact, 495, 8), int64(Other), last_tags(0, 0), // 3621 ListTransactionsRequest v1
+    tags(0, 0), told_array(Other, Compact, 1328, 1), told_array(Other, Compact, 495, 8), int64(Other), bytes(Other, NullableCompact), last_tags(0, 0), // 3626 ListTransactionsRequest v2
+    bytes(TransactionalId, Compact), int64(Other), bytes(Other, Compact), last_tags(0, 0), // 3632 ListTransactionsResponse/TransactionStates
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, 1328, 1), told_array(Other, Compact, 3632, 11), last_tags(0, 0), // 3636 ListTransactionsResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), int64(Other), int32(Other), last_tags(0, 0), // 3642 AllocateProducerIdsResponse v0
+    tags(0, 0), bytes(GroupId, Compact), bytes(Other, Compact), int32(Other), bytes(Other, NullableCompact), bytes(Other, NullableCompact), int32(Other), told_array(Other, NullableCompact, 1867, 1), bytes(Other, NullableCompact), told_array(Other, NullableCompact, 255, 18), last_tags(0, 0), // 3648 ConsumerGroupHeartbeatRequest v0
+    tags(0, 0), bytes(GroupId, Compact), bytes(Other, Compact), int32(Other), bytes(Other, NullableCompact), bytes(Other, NullableCompact), int32(Other), told_array(Other, NullableCompact, 1867, 1), bytes(Other, NullableCompact), bytes(Other, NullableCompact), told_array(Other, NullableCompact, 255, 18), last_tags(0, 0), // 3659 ConsumerGroupHeartbeatRequest v1
+    told_array(Other, Compact, 255, 18), last_tags(0, 0), // 3671 ConsumerGroupHeartbeatResponse/Assignment
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), bytes(Other, NullableCompact), int32(Other), int32(Other), told_nullable_struct(3671), last_tags(0, 0), // 3673 ConsumerGroupHeartbeatResponse v0
+    tags(0, 0), told_array(Other, Compact, 1597, 1), int8(Other), last_tags(0, 0), // 3682 ConsumerGroupDescribeRequest v0
+    uuid(TopicId), bytes(TopicName, Compact), told_array(Other, Compact, 180, 4), last_tags(0, 0), // 3686 ConsumerGroupDescribeResponse/Groups/Members/Assignment/TopicPartitions
+    told_array(Other, Compact, 3686, 19), last_tags(0, 0), // 3690 ConsumerGroupDescribeResponse/Groups/Members/Assignment
+    bytes(Other, Compact), bytes(Other, NullableCompact), bytes(Other, NullableCompact), int32(Other), bytes(Other, Compact), bytes(Other, Compact), told_array(Other, Compact, 1867, 1), bytes(Other, NullableCompact), told_struct(3690), told_struct(3690), last_tags(0, 0), // 3692 ConsumerGroupDescribeResponse/Groups/Members
+    int16(ErrorCode), bytes(Other, NullableCompact), bytes(GroupId, Compact), bytes(Other, Compact), int32(Other), int32(Other), bytes(Other, Compact), told_array(Other, Compact, 3692, 16), int32(Other), last_tags(0, 0), // 3703 ConsumerGroupDescribeResponse/Groups
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 3703, 20), last_tags(0, 0), // 3713 ConsumerGroupDescribeResponse v0
+    bytes(Other, Compact), bytes(Other, NullableCompact), bytes(Other, NullableCompact), int32(Other), bytes(Other, Compact), bytes(Other, Compact), told_array(Other, Compact, 1867, 1), bytes(Other, NullableCompact), told_struct(3690), told_struct(3690), int8(Other), last_tags(0, 0), // 3717 ConsumerGroupDescribeResponse/Groups/Members
+    int16(ErrorCode), bytes(Other, NullableCompact), bytes(GroupId, Compact), bytes(Other, Compact), int32(Other), int32(Other), bytes(Other, Compact), told_array(Other, Compact, 3717, 17), int32(Other), last_tags(0, 0), // 3729 ConsumerGroupDescribeResponse/Groups
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 3729, 20), last_tags(0, 0), // 3739 ConsumerGroupDescribeResponse v1
+    tags(0, 0), int32(Other), uuid(Other), int8(Other), told_array(Other, Compact, 3510, 7), told_array(Other, Compact, 3515, 6), last_tags(0, 0), // 3743 ControllerRegistrationRequest v0
+    tags(0, 0), uuid(Other), last_tags(0, 0), // 3750 GetTelemetrySubscriptionsRequest v0
+    int8(Other), END, // 3753 GetTelemetrySubscriptionsResponse/AcceptedCompressionTypes
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), uuid(Other), int32(Other), told_array(Other, Compact, 3753, 1), int32(Other), int32(Other), int8(Other), told_array(Other, Compact, 1328, 1), last_tags(0, 0), // 3755 GetTelemetrySubscriptionsResponse v0
+    tags(0, 0), uuid(Other), int32(Other), int8(Other), int8(Other), bytes(Telemetry, Compact), last_tags(0, 0), // 3766 PushTelemetryRequest v0
+    uuid(TopicId), told_array(Other, Compact, 3185, 5), last_tags(0, 0), // 3773 AssignReplicasToDirsRequest/Directories/Topics
+    uuid(Other), told_array(Other, Compact, 3773, 18), last_tags(0, 0), // 3776 AssignReplicasToDirsRequest/Directories
+    tags(0, 0), int32(Other), int64(Other), told_array(Other, Compact, 3776, 18), last_tags(0, 0), // 3779 AssignReplicasToDirsRequest v0
+    uuid(Other), told_array(Other, Compact, 1206, 18), last_tags(0, 0), // 3784 AssignReplicasToDirsResponse/Directories
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, 3784, 18), last_tags(0, 0), // 3787 AssignReplicasToDirsResponse v0
+    tags(0, 0), told_array(Other, Compact, 3753, 1), last_tags(0, 0), // 3792 ListConfigResourcesRequest v1
+    bytes(Other, Compact), last_tags(0, 0), // 3795 ListConfigResourcesResponse/ConfigResources
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, 3795, 2), last_tags(0, 0), // 3797 ListConfigResourcesResponse v0
+    bytes(Other, Compact), int8(Other), last_tags(0, 0), // 3802 ListConfigResourcesResponse/ConfigResources
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), told_array(Other, Compact, 3802, 3), last_tags(0, 0), // 3805 ListConfigResourcesResponse v1
+    tags(0, 0), told_array(Other, Compact, 558, 2), int32(Other), told_nullable_struct(1103), last_tags(0, 0), // 3810 DescribeTopicPartitionsRequest v0
+    int16(ErrorCode), int32(Other), int32(Other), int32(Other), told_array(Other, Compact, 180, 4), told_array(Other, Compact, 180, 4), told_array(Other, NullableCompact, 180, 4), told_array(Other, NullableCompact, 180, 4), told_array(Other, Compact, 180, 4), last_tags(0, 0), // 3815 DescribeTopicPartitionsResponse/Topics/Partitions
+    int16(ErrorCode), bytes(TopicName, NullableCompact), uuid(TopicId), int8(Other), told_array(Other, Compact, 3815, 20), int32(Other), last_tags(0, 0), // 3825 DescribeTopicPartitionsResponse/Topics
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 3825, 26), told_nullable_struct(1103), last_tags(0, 0), // 3832 DescribeTopicPartitionsResponse v0
+    tags(0, 0), bytes(GroupId, Compact), bytes(Other, Compact), int32(Other), bytes(Other, NullableCompact), told_array(Other, NullableCompact, 1867, 1), last_tags(0, 0), // 3837 ShareGroupHeartbeatRequest v0
+    bytes(Other, Compact), bytes(Other, NullableCompact), int32(Other), bytes(Other, Compact), bytes(Other, Compact), told_array(Other, Compact, 1867, 1), told_struct(3690), last_tags(0, 0), // 3844 ShareGroupDescribeResponse/Groups/Members
+    int16(ErrorCode), bytes(Other, NullableCompact), bytes(GroupId, Compact), bytes(Other, Compact), int32(Other), int32(Other), bytes(Other, Compact), told_array(Other, Compact, 3844, 12), int32(Other), last_tags(0, 0), // 3852 ShareGroupDescribeResponse/Groups
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 3852, 20), last_tags(0, 0), // 3862 ShareGroupDescribeResponse v0
+    int64(Other), int64(Other), told_array(Other, Compact, 3753, 1), last_tags(0, 0), // 3866 ShareFetchRequest/Topics/Partitions/AcknowledgementBatches
+    int32(Other), int32(Other), told_array(Other, Compact, 3866, 18), last_tags(0, 0), // 3870 ShareFetchRequest/Topics/Partitions
+    uuid(TopicId), told_array(Other, Compact, 3870, 10), last_tags(0, 0), // 3874 ShareFetchRequest/Topics
+    tags(0, 0), bytes(GroupId, NullableCompact), bytes(Other, NullableCompact), int32(Other), int32(Wait), int32(Other), int32(Other), told_array(Other, Compact, 3874, 18), told_array(Other, Compact, 255, 18), last_tags(0, 0), // 3877 ShareFetchRequest v0
+    int32(Other), told_array(Other, Compact, 3866, 18), last_tags(0, 0), // 3887 ShareFetchRequest/Topics/Partitions
+    uuid(TopicId), told_array(Other, Compact, 3887, 6), last_tags(0, 0), // 3890 ShareFetchRequest/Topics
+    tags(0, 0), bytes(GroupId, NullableCompact), bytes(Other, NullableCompact), int32(Other), int32(Wait), int32(Other), int32(Other), int32(Other), int32(Other), told_array(Other, Compact, 3890, 18), told_array(Other, Compact, 255, 18), last_tags(0, 0), // 3893 ShareFetchRequest v1
+    tags(0, 0), bytes(GroupId, NullableCompact), bytes(Other, NullableCompact), int32(Other), int32(Wait), int32(Other), int32(Other), int32(Other), int32(Other), int8(Other), int8(Other), told_array(Other, Compact, 3890, 18), told_array(Other, Compact, 255, 18), last_tags(0, 0), // 3905 ShareFetchRequest v2
+    int64(Other), int64(Other), int16(Other), last_tags(0, 0), // 3919 ShareFetchResponse/Responses/Partitions/AcquiredRecords
+    int32(Other), int16(ErrorCode), bytes(Other, NullableCompact), int16(ErrorCode), bytes(Other, NullableCompact), told_struct(106), skipped(Records, NullableCompact), told_array(Other, Compact, 3919, 19), last_tags(0, 0), // 3923 ShareFetchResponse/Responses/Partitions
+    uuid(TopicId), told_array(Other, Compact, 3923, 22), last_tags(0, 0), // 3932 ShareFetchResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, Compact, 3932, 18), told_array(Other, Compact, 122, 11), last_tags(0, 0), // 3935 ShareFetchResponse v0
+    int32(Other), int16(ErrorCode), bytes(Other, NullableCompact), int16(ErrorCode), bytes(Other, NullableCompact), told_struct(106), skipped(Records, Compact), told_array(Other, Compact, 3919, 19), last_tags(0, 0), // 3942 ShareFetchResponse/Responses/Partitions
+    uuid(TopicId), told_array(Other, Compact, 3942, 22), last_tags(0, 0), // 3951 ShareFetchResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), int32(Other), told_array(Other, Compact, 3951, 18), told_array(Other, Compact, 122, 11), last_tags(0, 0), // 3954 ShareFetchResponse v1
+    tags(0, 0), bytes(GroupId, NullableCompact), bytes(Other, NullableCompact), int32(Other), told_array(Other, Compact, 3890, 18), last_tags(0, 0), // 3962 ShareAcknowledgeRequest v0
+    tags(0, 0), bytes(GroupId, NullableCompact), bytes(Other, NullableCompact), int32(Other), int8(Other), told_array(Other, Compact, 3890, 18), last_tags(0, 0), // 3968 ShareAcknowledgeRequest v2
+    int32(Other), int16(ErrorCode), bytes(Other, NullableCompact), told_struct(106), last_tags(0, 0), // 3975 ShareAcknowledgeResponse/Responses/Partitions
+    uuid(TopicId), told_array(Other, Compact, 3975, 17), last_tags(0, 0), // 3980 ShareAcknowledgeResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, Compact, 3980, 18), told_array(Other, Compact, 122, 11), last_tags(0, 0), // 3983 ShareAcknowledgeResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), int32(Other), told_array(Other, Compact, 3980, 18), told_array(Other, Compact, 122, 11), last_tags(0, 0), // 3990 ShareAcknowledgeResponse v2
+    tags(0, 0), bytes(Other, NullableCompact), int32(Wait), int32(Other), uuid(Other), told_array(Other, Compact, 3125, 5), last_tags(0, 0), // 3998 AddRaftVoterRequest v0
+    tags(0, 0), bytes(Other, NullableCompact), int32(Wait), int32(Other), uuid(Other), told_array(Other, Compact, 3125, 5), int8(Other), last_tags(0, 0), // 4005 AddRaftVoterRequest v1
+    tags(0, 0), bytes(Other, NullableCompact), int32(Other), uuid(Other), last_tags(0, 0), // 4013 RemoveRaftVoterRequest v0
+    int16(Other), int16(Other), last_tags(0, 0), // 4018 UpdateRaftVoterRequest/KRaftVersionFeature
+    tags(0, 0), bytes(Other, NullableCompact), int32(Other), int32(Other), uuid(Other), told_array(Other, Compact, 3125, 5), told_struct(4018), last_tags(0, 0), // 4021 UpdateRaftVoterRequest v0
+    int32(Other), int32(Other), bytes(Other, Compact), int32(Other), last_tags(0, 0), // 4029 UpdateRaftVoterResponse/CurrentLeader
+    told_struct(4029), END, // 4034 UpdateRaftVoterResponse, tag 0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), last_tags(21, 1), // 4036 UpdateRaftVoterResponse v0
+    int32(Other), int32(Other), int64(Other), last_tags(0, 0), // 4040 InitializeShareGroupStateRequest/Topics/Partitions
+    uuid(TopicId), told_array(Other, Compact, 4040, 17), last_tags(0, 0), // 4044 InitializeShareGroupStateRequest/Topics
+    tags(0, 0), bytes(GroupId, Compact), told_array(Other, Compact, 4044, 18), last_tags(0, 0), // 4047 InitializeShareGroupStateRequest v0
+    int32(Other), int16(ErrorCode), bytes(Other, NullableCompact), last_tags(0, 0), // 4051 InitializeShareGroupStateResponse/Results/Partitions
+    uuid(TopicId), told_array(Other, Compact, 4051, 8), last_tags(0, 0), // 4055 InitializeShareGroupStateResponse/Results
+    tags(0, 0), told_array(Other, Compact, 4055, 18), last_tags(0, 0), // 4058 InitializeShareGroupStateResponse v0
+    int32(Other), int32(Other), last_tags(0, 0), // 4061 ReadShareGroupStateRequest/Topics/Partitions
+    uuid(TopicId), told_array(Other, Compact, 4061, 9), last_tags(0, 0), // 4064 ReadShareGroupStateRequest/Topics
+    tags(0, 0), bytes(GroupId, Compact), told_array(Other, Compact, 4064, 18), last_tags(0, 0), // 4067 ReadShareGroupStateRequest v0
+    int64(Other), int64(Other), int8(Other), int16(Other), last_tags(0, 0), // 4071 ReadShareGroupStateResponse/Results/Partitions/StateBatches
+    int32(Other), int16(ErrorCode), bytes(Other, NullableCompact), int32(Other), int64(Other), told_array(Other, Compact, 4071, 20), last_tags(0, 0), // 4076 ReadShareGroupStateResponse/Results/Partitions
+    uuid(TopicId), told_array(Other, Compact, 4076, 21), last_tags(0, 0), // 4083 ReadShareGroupStateResponse/Results
+    tags(0, 0), told_array(Other, Compact, 4083, 18), last_tags(0, 0), // 4086 ReadShareGroupStateResponse v0
+    int32(Other), int32(Other), int32(Other), int64(Other), told_array(Other, Compact, 4071, 20), last_tags(0, 0), // 4089 WriteShareGroupStateRequest/Topics/Partitions
+    uuid(TopicId), told_array(Other, Compact, 4089, 22), last_tags(0, 0), // 4095 WriteShareGroupStateRequest/Topics
+    tags(0, 0), bytes(GroupId, Compact), told_array(Other, Compact, 4095, 18), last_tags(0, 0), // 4098 WriteShareGroupStateRequest v0
+    int32(Other), int32(Other), int32(Other), int64(Other), int32(Other), told_array(Other, Compact, 4071, 20), last_tags(0, 0), // 4102 WriteShareGroupStateRequest/Topics/Partitions
+    uuid(TopicId), told_array(Other, Compact, 4102, 26), last_tags(0, 0), // 4109 WriteShareGroupStateRequest/Topics
+    tags(0, 0), bytes(GroupId, Compact), told_array(Other, Compact, 4109, 18), last_tags(0, 0), // 4112 WriteShareGroupStateRequest v1
+    int32(Other), last_tags(0, 0), // 4116 DeleteShareGroupStateRequest/Topics/Partitions
+    uuid(TopicId), told_array(Other, Compact, 4116, 5), last_tags(0, 0), // 4118 DeleteShareGroupStateRequest/Topics
+    tags(0, 0), bytes(GroupId, Compact), told_array(Other, Compact, 4118, 18), last_tags(0, 0), // 4121 DeleteShareGroupStateRequest v0
+    int32(Other), int16(ErrorCode), bytes(Other, NullableCompact), int32(Other), int32(Other), int64(Other), last_tags(0, 0), // 4125 ReadShareGroupStateSummaryResponse/Results/Partitions
+    uuid(TopicId), told_array(Other, Compact, 4125, 24), last_tags(0, 0), // 4132 ReadShareGroupStateSummaryResponse/Results
+    tags(0, 0), told_array(Other, Compact, 4132, 18), last_tags(0, 0), // 4135 ReadShareGroupStateSummaryResponse v0
+    int32(Other), int16(ErrorCode), bytes(Other, NullableCompact), int32(Other), int32(Other), int64(Other), int32(Other), last_tags(0, 0), // 4138 ReadShareGroupStateSummaryResponse/Results/Partitions
+    uuid(TopicId), told_array(Other, Compact, 4138, 28), last_tags(0, 0), // 4146 ReadShareGroupStateSummaryResponse/Results
+    tags(0, 0), told_array(Other, Compact, 4146, 18), last_tags(0, 0), // 4149 ReadShareGroupStateSummaryResponse v1
+    bytes(Other, Compact), bytes(ConfigValue, Compact), last_tags(0, 0), // 4152 StreamsGroupHeartbeatRequest/Topology/Subtopologies/StateChangelogTopics/TopicConfigs
+    bytes(TopicName, Compact), int32(Other), int16(Other), told_array(Other, Compact, 4152, 3), last_tags(0, 0), // 4155 StreamsGroupHeartbeatRequest/Topology/Subtopologies/StateChangelogTopics
+    int16(Other), END, // 4160 StreamsGroupHeartbeatRequest/Topology/Subtopologies/CopartitionGroups/SourceTopics
+    told_array(Other, Compact, 4160, 2), told_array(Other, Compact, 4160, 2), told_array(Other, Compact, 4160, 2), last_tags(0, 0), // 4162 StreamsGroupHeartbeatRequest/Topology/Subtopologies/CopartitionGroups
+    bytes(Other, Compact), told_array(Other, Compact, 1867, 1), told_array(Other, Compact, 1328, 1), told_array(Other, Compact, 4155, 9), told_array(Other, Compact, 1867, 1), told_array(Other, Compact, 4155, 9), told_array(Other, Compact, 4162, 4), last_tags(0, 0), // 4166 StreamsGroupHeartbeatRequest/Topology/Subtopologies
+    int32(Other), told_array(Other, Compact, 4166, 8), last_tags(0, 0), // 4174 StreamsGroupHeartbeatRequest/Topology
+    bytes(Other, Compact), told_array(Other, Compact, 180, 4), last_tags(0, 0), // 4177 StreamsGroupHeartbeatRequest/ActiveTasks
+    bytes(Other, Compact), uint16(Other), last_tags(0, 0), // 4180 StreamsGroupHeartbeatRequest/UserEndpoint
+    bytes(Other, Compact), bytes(Other, Compact), last_tags(0, 0), // 4183 StreamsGroupHeartbeatRequest/ClientTags
+    bytes(Other, Compact), int32(Other), int64(Other), last_tags(0, 0), // 4186 StreamsGroupHeartbeatRequest/TaskOffsets
+    tags(0, 0), bytes(GroupId, Compact), bytes(Other, Compact), int32(Other), int32(Other), bytes(Other, NullableCompact), bytes(Other, NullableCompact), int32(Other), told_nullable_struct(4174), told_array(Other, NullableCompact, 4177, 3), told_array(Other, NullableCompact, 4177, 3), told_array(Other, NullableCompact, 4177, 3), bytes(Other, NullableCompact), told_nullable_struct(4180), told_array(Other, NullableCompact, 4183, 3), told_array(Other, NullableCompact, 4186, 14), told_array(Other, NullableCompact, 4186, 14), int8(Other), last_tags(0, 0), // 4190 StreamsGroupHeartbeatRequest v0
+    int8(Other), bytes(Other, Compact), last_tags(0, 0), // 4209 StreamsGroupHeartbeatResponse/Status
+    told_struct(4180), told_array(Other, Compact, 235, 3), told_array(Other, Compact, 235, 3), last_tags(0, 0), // 4212 StreamsGroupHeartbeatResponse/PartitionsByUserEndpoint
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), bytes(Other, Compact), int32(Other), int32(Other), int32(Other), int32(Other), told_array(Other, NullableCompact, 4209, 3), told_array(Other, NullableCompact, 4177, 3), told_array(Other, NullableCompact, 4177, 3), told_array(Other, NullableCompact, 4177, 3), int32(Other), told_array(Other, NullableCompact, 4212, 7), last_tags(0, 0), // 4216 StreamsGroupHeartbeatResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), bytes(Other, Compact), int32(Other), int32(Other), int32(Other), int64(Other), told_array(Other, NullableCompact, 4209, 3), told_array(Other, NullableCompact, 4177, 3), told_array(Other, NullableCompact, 4177, 3), told_array(Other, NullableCompact, 4177, 3), int8(Other), int32(Other), told_array(Other, NullableCompact, 4212, 7), last_tags(0, 0), // 4232 StreamsGroupHeartbeatResponse v1
+    tags(0, 0), told_array(Other, Compact, 1597, 1), int8(Other), int8(Other), last_tags(0, 0), // 4249 StreamsGroupDescribeRequest v1
+    bytes(Other, Compact), told_array(Other, Compact, 1867, 1), told_array(Other, Compact, 1867, 1), told_array(Other, Compact, 4155, 9), told_array(Other, Compact, 4155, 9), last_tags(0, 0), // 4254 StreamsGroupDescribeResponse/Groups/Topology/Subtopologies
+    int32(Other), told_array(Other, NullableCompact, 4254, 6), last_tags(0, 0), // 4260 StreamsGroupDescribeResponse/Groups/Topology
+    told_array(Other, Compact, 4177, 3), told_array(Other, Compact, 4177, 3), told_array(Other, Compact, 4177, 3), last_tags(0, 0), // 4263 StreamsGroupDescribeResponse/Groups/Members/Assignment
+    bytes(Other, Compact), int32(Other), bytes(Other, NullableCompact), bytes(Other, NullableCompact), bytes(Other, Compact), bytes(Other, Compact), int32(Other), bytes(Other, Compact), told_nullable_struct(4180), told_array(Other, Compact, 4183, 3), told_array(Other, Compact, 4186, 14), told_array(Other, Compact, 4186, 14), told_struct(4263), told_struct(4263), int8(Other), last_tags(0, 0), // 4267 StreamsGroupDescribeResponse/Groups/Members
+    int16(ErrorCode), bytes(Other, NullableCompact), bytes(GroupId, Compact), bytes(Other, Compact), int32(Other), int32(Other), told_nullable_struct(4260), told_array(Other, Compact, 4267, 28), int32(Other), last_tags(0, 0), // 4283 StreamsGroupDescribeResponse/Groups
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 4283, 20), last_tags(0, 0), // 4293 StreamsGroupDescribeResponse v0
+    bytes(Other, Compact), int8(Other), told_array(Other, Compact, 1867, 1), bytes(TopicName, NullableCompact), told_array(Other, Compact, 1328, 1), told_array(Other, Compact, 1328, 1), last_tags(0, 0), // 4297 StreamsGroupDescribeResponse/Groups/TopologyDescription/Subtopologies/Nodes
+    bytes(Other, Compact), told_array(Other, Compact, 4297, 7), last_tags(0, 0), // 4304 StreamsGroupDescribeResponse/Groups/TopologyDescription/Subtopologies
+    told_struct(4297), told_struct(4297), last_tags(0, 0), // 4307 StreamsGroupDescribeResponse/Groups/TopologyDescription/GlobalStores
+    told_array(Other, Compact, 4304, 3), told_array(Other, Compact, 4307, 15), last_tags(0, 0), // 4310 StreamsGroupDescribeResponse/Groups/TopologyDescription
+    int16(ErrorCode), bytes(Other, NullableCompact), bytes(GroupId, Compact), bytes(Other, Compact), int32(Other), int32(Other), told_nullable_struct(4260), told_array(Other, Compact, 4267, 28), int32(Other), told_nullable_struct(4310), int8(Other), bytes(Other, NullableCompact), last_tags(0, 0), // 4313 StreamsGroupDescribeResponse/Groups
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 4313, 23), last_tags(0, 0), // 4326 StreamsGroupDescribeResponse v1
+    bytes(TopicName, Compact), told_array(Other, Compact, 180, 4), last_tags(0, 0), // 4330 DescribeShareGroupOffsetsRequest/Groups/Topics
+    bytes(GroupId, Compact), told_array(Other, NullableCompact, 4330, 3), last_tags(0, 0), // 4333 DescribeShareGroupOffsetsRequest/Groups
+    tags(0, 0), told_array(Other, Compact, 4333, 3), last_tags(0, 0), // 4336 DescribeShareGroupOffsetsRequest v0
+    int32(Other), int64(Other), int32(Other), int16(ErrorCode), bytes(Other, NullableCompact), last_tags(0, 0), // 4339 DescribeShareGroupOffsetsResponse/Groups/Topics/Partitions
+    bytes(TopicName, Compact), uuid(TopicId), told_array(Other, Compact, 4339, 20), last_tags(0, 0), // 4345 DescribeShareGroupOffsetsResponse/Groups/Topics
+    bytes(GroupId, Compact), told_array(Other, Compact, 4345, 19), int16(ErrorCode), bytes(Other, NullableCompact), last_tags(0, 0), // 4349 DescribeShareGroupOffsetsResponse/Groups
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 4349, 6), last_tags(0, 0), // 4354 DescribeShareGroupOffsetsResponse v0
+    int32(Other), int64(Other), int32(Other), int64(Other), int16(ErrorCode), bytes(Other, NullableCompact), last_tags(0, 0), // 4358 DescribeShareGroupOffsetsResponse/Groups/Topics/Partitions
+    bytes(TopicName, Compact), uuid(TopicId), told_array(Other, Compact, 4358, 28), last_tags(0, 0), // 4365 DescribeShareGroupOffsetsResponse/Groups/Topics
+    bytes(GroupId, Compact), told_array(Other, Compact, 4365, 19), int16(ErrorCode), bytes(Other, NullableCompact), last_tags(0, 0), // 4369 DescribeShareGroupOffsetsResponse/Groups
+    tags(0, 0), int32(ThrottleTime), told_array(Other, Compact, 4369, 6), last_tags(0, 0), // 4374 DescribeShareGroupOffsetsResponse v1
+    int32(Other), int64(Other), last_tags(0, 0), // 4378 AlterShareGroupOffsetsRequest/Topics/Partitions
+    bytes(TopicName, Compact), told_array(Other, Compact, 4378, 13), last_tags(0, 0), // 4381 AlterShareGroupOffsetsRequest/Topics
+    tags(0, 0), bytes(GroupId, Compact), told_array(Other, Compact, 4381, 3), last_tags(0, 0), // 4384 AlterShareGroupOffsetsRequest v0
+    bytes(TopicName, Compact), uuid(TopicId), told_array(Other, Compact, 2868, 8), last_tags(0, 0), // 4388 AlterShareGroupOffsetsResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, Compact, 4388, 19), last_tags(0, 0), // 4392 AlterShareGroupOffsetsResponse v0
+    bytes(TopicName, Compact), last_tags(0, 0), // 4398 DeleteShareGroupOffsetsRequest/Topics
+    tags(0, 0), bytes(GroupId, Compact), told_array(Other, Compact, 4398, 2), last_tags(0, 0), // 4400 DeleteShareGroupOffsetsRequest v0
+    bytes(TopicName, Compact), uuid(TopicId), int16(ErrorCode), bytes(Other, NullableCompact), last_tags(0, 0), // 4404 DeleteShareGroupOffsetsResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), bytes(Other, NullableCompact), told_array(Other, Compact, 4404, 21), last_tags(0, 0), // 4409 DeleteShareGroupOffsetsResponse v0
+    tags(0, 0), bytes(GroupId, Compact), bytes(Other, Compact), int32(Other), told_struct(4310), last_tags(0, 0), // 4415 StreamsGroupTopologyDescriptionUpdateRequest v0
+    tags(0, 0), int32(Other), last_tags(0, 0), // 4421 UnregisterControllerRequest v0
 ];
 
 static TAGS: [Tag; 22] = [
@@ -984,11 +985,11 @@ static TAGS: [Tag; 22] = [
     tag(2, 1773), // 14
     tag(3, 1775), // 15
     tag(0, 1837), // 16
-    tag(0, 3097), // 17
-    tag(0, 3567), // 18
-    tag(0, 3567), // 19
-    tag(1, 3576), // 20
-    tag(0, 4030), // 21
+    tag(0, 3101), // 17
+    tag(0, 3571), // 18
+    tag(0, 3571), // 19
+    tag(1, 3580), // 20
+    tag(0, 4034), // 21
 ];
 
 static APIS: [Api; 95] = [
@@ -1029,67 +1030,67 @@ static APIS: [Api; 95] = [
     api(0, &[2505, 2505, 2510], &[2516, 2516, 2522]), // 34 AlterReplicaLogDirs
     api(0, &[2526, 2526, 2528, 2528, 2528, 2528], &[2543, 2543, 2558, 2562, 2573, 2585]), // 35 DescribeLogDirs
     api(0, &[2590, 2590, 2592], &[2595, 2599, 2604]), // 36 SaslAuthenticate
-    api(0, &[2616, 2616, 2626, 2626], &[2631, 2631, 2634, 2634]), // 37 CreatePartitions
-    api(0, &[2641, 2641, 2647, 2651], &[2657, 2657, 2667, 2678]), // 38 CreateDelegationToken
-    api(0, &[2691, 2691, 2694], &[2698, 2698, 2702]), // 39 RenewDelegationToken
-    api(0, &[2707, 2707, 2710], &[2698, 2698, 2702]), // 40 ExpireDelegationToken
-    api(0, &[2714, 2714, 2716, 2716], &[2728, 2728, 2741, 2757]), // 41 DescribeDelegationToken
-    api(0, &[2762, 2762, 2764, 2764], &[2770, 2770, 2776, 2784]), // 42 DeleteGroups
-    api(0, &[2788, 2791, 2795], &[2807, 2810, 2821]), // 43 ElectLeaders
-    api(0, &[2834, 2845], &[2490, 2498]), // 44 IncrementalAlterConfigs
-    api(0, &[2855, 2859], &[2871, 2877]), // 45 AlterPartitionReassignments
-    api(0, &[2884], &[2896]), // 46 ListPartitionReassignments
-    api(0, &[2907], &[2910]), // 47 OffsetDelete
-    api(0, &[2918, 2925], &[2938, 2952]), // 48 DescribeClientQuotas
-    api(0, &[2965, 2975], &[2983, 2990]), // 49 AlterClientQuotas
-    api(0, &[2996], &[3007]), // 50 DescribeUserScramCredentials
-    api(0, &[3022], &[3030]), // 51 AlterUserScramCredentials
-    api(0, &[3043, 3058, 3075], &[3089, 3099, 3099]), // 52 Vote
-    api(0, &[3110, 3125], &[3139, 3150]), // 53 BeginQuorumEpoch
-    api(0, &[3162, 3176], &[3139, 3150]), // 54 EndQuorumEpoch
-    api(0, &[3186, 3186, 3186], &[3203, 3223, 3248]), // 55 DescribeQuorum
-    api(0, &[3262, 3276, 3284, 3301], &[3316, 3332, 3340, 3340]), // 56 AlterPartition
-    api(0, &[3349, 3357, 3357], &[3366, 3366, 3372]), // 57 UpdateFeatures
-    api(0, &[3377], &[3382]), // 58 Envelope
-    api(0, &[3394, 3407], &[3422, 3427]), // 59 FetchSnapshot
-    api(0, &[3432, 3435, 3439], &[3449, 3458, 3474]), // 60 DescribeCluster
-    api(0, &[3484], &[3502]), // 61 DescribeProducers
-    api(0, &[3515, 3523, 3534, 3544, 3544], &[3555, 3555, 3555, 3555, 3555]), // 62 BrokerRegistration
-    api(0, &[3560, 3569, 3578], &[3585, 3585, 3585]), // 63 BrokerHeartbeat
-    api(0, &[3592], &[3372]), // 64 UnregisterBroker
-    api(0, &[3597], &[3609]), // 65 DescribeTransactions
-    api(0, &[3613, 3617, 3622], &[3632, 3632, 3632]), // 66 ListTransactions
-    api(0, &[1096], &[3638]), // 67 AllocateProducerIds
-    api(0, &[3644, 3655], &[3669, 3669]), // 68 ConsumerGroupHeartbeat
-    api(0, &[3678, 3678], &[3709, 3735]), // 69 ConsumerGroupDescribe
-    api(0, &[3739], &[3372]), // 70 ControllerRegistration
-    api(0, &[3746], &[3751]), // 71 GetTelemetrySubscriptions
-    api(0, &[3762], &[1493]), // 72 PushTelemetry
-    api(0, &[3775], &[3783]), // 73 AssignReplicasToDirs
-    api(0, &[1683, 3788], &[3793, 3801]), // 74 ListConfigResources
-    api(0, &[3806], &[3828]), // 75 DescribeTopicPartitions
-    api(0, &[3833, 3833], &[3669, 3669]), // 76 ShareGroupHeartbeat
-    api(0, &[3678, 3678], &[3858, 3858]), // 77 ShareGroupDescribe
-    api(0, &[3873, 3889, 3901], &[3931, 3950, 3950]), // 78 ShareFetch
-    api(0, &[3958, 3958, 3964], &[3979, 3979, 3986]), // 79 ShareAcknowledge
-    api(0, &[3994, 4001], &[3372, 3372]), // 80 AddRaftVoter
-    api(0, &[4009], &[3372]), // 81 RemoveRaftVoter
-    api(0, &[4017], &[4032]), // 82 UpdateRaftVoter
-    api(0, &[4043], &[4054]), // 83 InitializeShareGroupState
-    api(0, &[4063], &[4082]), // 84 ReadShareGroupState
-    api(0, &[4094, 4108], &[4054, 4054]), // 85 WriteShareGroupState
-    api(0, &[4117], &[4054]), // 86 DeleteShareGroupState
-    api(0, &[4063, 4063], &[4131, 4145]), // 87 ReadShareGroupStateSummary
-    api(0, &[4186, 4186], &[4212, 4228]), // 88 StreamsGroupHeartbeat
-    api(0, &[3678, 4245], &[4289, 4322]), // 89 StreamsGroupDescribe
-    api(0, &[4332, 4332], &[4350, 4370]), // 90 DescribeShareGroupOffsets
-    api(0, &[4380], &[4388]), // 91 AlterShareGroupOffsets
-    api(0, &[4396], &[4405]), // 92 DeleteShareGroupOffsets
-    api(0, &[4411], &[3372]), // 93 StreamsGroupTopologyDescriptionUpdate
-    api(0, &[4417], &[3372]), // 94 UnregisterController
+    api(0, &[2616, 2616, 2626, 2626], &[2635, 2635, 2638, 2638]), // 37 CreatePartitions
+    api(0, &[2645, 2645, 2651, 2655], &[2661, 2661, 2671, 2682]), // 38 CreateDelegationToken
+    api(0, &[2695, 2695, 2698], &[2702, 2702, 2706]), // 39 RenewDelegationToken
+    api(0, &[2711, 2711, 2714], &[2702, 2702, 2706]), // 40 ExpireDelegationToken
+    api(0, &[2718, 2718, 2720, 2720], &[2732, 2732, 2745, 2761]), // 41 DescribeDelegationToken
+    api(0, &[2766, 2766, 2768, 2768], &[2774, 2774, 2780, 2788]), // 42 DeleteGroups
+    api(0, &[2792, 2795, 2799], &[2811, 2814, 2825]), // 43 ElectLeaders
+    api(0, &[2838, 2849], &[2490, 2498]), // 44 IncrementalAlterConfigs
+    api(0, &[2859, 2863], &[2875, 2881]), // 45 AlterPartitionReassignments
+    api(0, &[2888], &[2900]), // 46 ListPartitionReassignments
+    api(0, &[2911], &[2914]), // 47 OffsetDelete
+    api(0, &[2922, 2929], &[2942, 2956]), // 48 DescribeClientQuotas
+    api(0, &[2969, 2979], &[2987, 2994]), // 49 AlterClientQuotas
+    api(0, &[3000], &[3011]), // 50 DescribeUserScramCredentials
+    api(0, &[3026], &[3034]), // 51 AlterUserScramCredentials
+    api(0, &[3047, 3062, 3079], &[3093, 3103, 3103]), // 52 Vote
+    api(0, &[3114, 3129], &[3143, 3154]), // 53 BeginQuorumEpoch
+    api(0, &[3166, 3180], &[3143, 3154]), // 54 EndQuorumEpoch
+    api(0, &[3190, 3190, 3190], &[3207, 3227, 3252]), // 55 DescribeQuorum
+    api(0, &[3266, 3280, 3288, 3305], &[3320, 3336, 3344, 3344]), // 56 AlterPartition
+    api(0, &[3353, 3361, 3361], &[3370, 3370, 3376]), // 57 UpdateFeatures
+    api(0, &[3381], &[3386]), // 58 Envelope
+    api(0, &[3398, 3411], &[3426, 3431]), // 59 FetchSnapshot
+    api(0, &[3436, 3439, 3443], &[3453, 3462, 3478]), // 60 DescribeCluster
+    api(0, &[3488], &[3506]), // 61 DescribeProducers
+    api(0, &[3519, 3527, 3538, 3548, 3548], &[3559, 3559, 3559, 3559, 3559]), // 62 BrokerRegistration
+    api(0, &[3564, 3573, 3582], &[3589, 3589, 3589]), // 63 BrokerHeartbeat
+    api(0, &[3596], &[3376]), // 64 UnregisterBroker
+    api(0, &[3601], &[3613]), // 65 DescribeTransactions
+    api(0, &[3617, 3621, 3626], &[3636, 3636, 3636]), // 66 ListTransactions
+    api(0, &[1096], &[3642]), // 67 AllocateProducerIds
+    api(0, &[3648, 3659], &[3673, 3673]), // 68 ConsumerGroupHeartbeat
+    api(0, &[3682, 3682], &[3713, 3739]), // 69 ConsumerGroupDescribe
+    api(0, &[3743], &[3376]), // 70 ControllerRegistration
+    api(0, &[3750], &[3755]), // 71 GetTelemetrySubscriptions
+    api(0, &[3766], &[1493]), // 72 PushTelemetry
+    api(0, &[3779], &[3787]), // 73 AssignReplicasToDirs
+    api(0, &[1683, 3792], &[3797, 3805]), // 74 ListConfigResources
+    api(0, &[3810], &[3832]), // 75 DescribeTopicPartitions
+    api(0, &[3837, 3837], &[3673, 3673]), // 76 ShareGroupHeartbeat
+    api(0, &[3682, 3682], &[3862, 3862]), // 77 ShareGroupDescribe
+    api(0, &[3877, 3893, 3905], &[3935, 3954, 3954]), // 78 ShareFetch
+    api(0, &[3962, 3962, 3968], &[3983, 3983, 3990]), // 79 ShareAcknowledge
+    api(0, &[3998, 4005], &[3376, 3376]), // 80 AddRaftVoter
+    api(0, &[4013], &[3376]), // 81 RemoveRaftVoter
+    api(0, &[4021], &[4036]), // 82 UpdateRaftVoter
+    api(0, &[4047], &[4058]), // 83 InitializeShareGroupState
+    api(0, &[4067], &[4086]), // 84 ReadShareGroupState
+    api(0, &[4098, 4112], &[4058, 4058]), // 85 WriteShareGroupState
+    api(0, &[4121], &[4058]), // 86 DeleteShareGroupState
+    api(0, &[4067, 4067], &[4135, 4149]), // 87 ReadShareGroupStateSummary
+    api(0, &[4190, 4190], &[4216, 4232]), // 88 StreamsGroupHeartbeat
+    api(0, &[3682, 4249], &[4293, 4326]), // 89 StreamsGroupDescribe
+    api(0, &[4336, 4336], &[4354, 4374]), // 90 DescribeShareGroupOffsets
+    api(0, &[4384], &[4392]), // 91 AlterShareGroupOffsets
+    api(0, &[4400], &[4409]), // 92 DeleteShareGroupOffsets
+    api(0, &[4415], &[3376]), // 93 StreamsGroupTopologyDescriptionUpdate
+    api(0, &[4421], &[3376]), // 94 UnregisterController
 ];
 
-static BY_OP: [Option<Stored>; 4420] = [
+static BY_OP: [Option<Stored>; 4424] = [
     f(1964, 5, Kind::Int32), f(3667, 7, Kind::Records), NO, // 0 Index Records
     f(2808, 4, Kind::String), f(3063, 13, Kind::Array), NO, // 3 Name PartitionData
     f(188, 4, Kind::Int16), f(4777, 9, Kind::Int32), f(4924, 9, Kind::Array), NO, // 6 Acks TimeoutMs TopicData
@@ -1674,373 +1675,374 @@ static BY_OP: [Option<Stored>; 4420] = [
     f(515, 9, Kind::Array), NO, // 2620 BrokerIds
     f(2808, 4, Kind::String), f(977, 5, Kind::Int32), f(393, 11, Kind::Array), NO, // 2622 Name Count Assignments
     NO, f(4997, 6, Kind::Array), f(4777, 9, Kind::Int32), f(5522, 12, Kind::Bool), NO, // 2626 Topics TimeoutMs ValidateOnly
-    f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, // 2631 ThrottleTimeMs Results
-    NO, f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, // 2634 ThrottleTimeMs Results
-    f(3455, 13, Kind::String), f(3442, 13, Kind::String), NO, // 2638 PrincipalType PrincipalName
-    f(3728, 8, Kind::Array), f(2541, 13, Kind::Int64), NO, // 2641 Renewers MaxLifetimeMs
-    f(3455, 13, Kind::String), f(3442, 13, Kind::String), NO, // 2644 PrincipalType PrincipalName
-    NO, f(3728, 8, Kind::Array), f(2541, 13, Kind::Int64), NO, // 2647 Renewers MaxLifetimeMs
-    NO, f(3030, 18, Kind::String), f(3012, 18, Kind::String), f(3728, 8, Kind::Array), f(2541, 13, Kind::Int64), NO, // 2651 OwnerPrincipalType OwnerPrincipalName Renewers MaxLifetimeMs
-    f(1392, 9, Kind::Int16), f(3455, 13, Kind::String), f(3442, 13, Kind::String), f(2130, 16, Kind::Int64), f(1446, 17, Kind::Int64), f(2608, 14, Kind::Int64), f(4795, 7, Kind::String), f(1749, 4, Kind::Bytes), f(4763, 14, Kind::Int32), NO, // 2657 ErrorCode PrincipalType PrincipalName IssueTimestampMs ExpiryTimestampMs MaxTimestampMs TokenId Hmac ThrottleTimeMs
-    NO, f(1392, 9, Kind::Int16), f(3455, 13, Kind::String), f(3442, 13, Kind::String), f(2130, 16, Kind::Int64), f(1446, 17, Kind::Int64), f(2608, 14, Kind::Int64), f(4795, 7, Kind::String), f(1749, 4, Kind::Bytes), f(4763, 14, Kind::Int32), NO, // 2667 ErrorCode PrincipalType PrincipalName IssueTimestampMs ExpiryTimestampMs MaxTimestampMs TokenId Hmac ThrottleTimeMs
-    NO, f(1392, 9, Kind::Int16), f(3455, 13, Kind::String), f(3442, 13, Kind::String), f(4829, 27, Kind::String), f(4802, 27, Kind::String), f(2130, 16, Kind::Int64), f(1446, 17, Kind::Int64), f(2608, 14, Kind::Int64), f(4795, 7, Kind::String), f(1749, 4, Kind::Bytes), f(4763, 14, Kind::Int32), NO, // 2678 ErrorCode PrincipalType PrincipalName TokenRequesterPrincipalType TokenRequesterPrincipalName IssueTimestampMs ExpiryTimestampMs MaxTimestampMs TokenId Hmac ThrottleTimeMs
-    f(1749, 4, Kind::Bytes), f(3715, 13, Kind::Int64), NO, // 2691 Hmac RenewPeriodMs
-    NO, f(1749, 4, Kind::Bytes), f(3715, 13, Kind::Int64), NO, // 2694 Hmac RenewPeriodMs
-    f(1392, 9, Kind::Int16), f(1446, 17, Kind::Int64), f(4763, 14, Kind::Int32), NO, // 2698 ErrorCode ExpiryTimestampMs ThrottleTimeMs
-    NO, f(1392, 9, Kind::Int16), f(1446, 17, Kind::Int64), f(4763, 14, Kind::Int32), NO, // 2702 ErrorCode ExpiryTimestampMs ThrottleTimeMs
-    f(1749, 4, Kind::Bytes), f(1413, 18, Kind::Int64), NO, // 2707 Hmac ExpiryTimePeriodMs
-    NO, f(1749, 4, Kind::Bytes), f(1413, 18, Kind::Int64), NO, // 2710 Hmac ExpiryTimePeriodMs
-    f(3048, 6, Kind::Array), NO, // 2714 Owners
-    NO, f(3048, 6, Kind::Array), NO, // 2716 Owners
-    f(3455, 13, Kind::String), f(3442, 13, Kind::String), f(2116, 14, Kind::Int64), f(1431, 15, Kind::Int64), f(2596, 12, Kind::Int64), f(4795, 7, Kind::String), f(1749, 4, Kind::Bytes), f(3728, 8, Kind::Array), NO, // 2719 PrincipalType PrincipalName IssueTimestamp ExpiryTimestamp MaxTimestamp TokenId Hmac Renewers
-    f(1392, 9, Kind::Int16), f(4856, 6, Kind::Array), f(4763, 14, Kind::Int32), NO, // 2728 ErrorCode Tokens ThrottleTimeMs
-    f(3455, 13, Kind::String), f(3442, 13, Kind::String), f(2116, 14, Kind::Int64), f(1431, 15, Kind::Int64), f(2596, 12, Kind::Int64), f(4795, 7, Kind::String), f(1749, 4, Kind::Bytes), f(3728, 8, Kind::Array), NO, // 2732 PrincipalType PrincipalName IssueTimestamp ExpiryTimestamp MaxTimestamp TokenId Hmac Renewers
-    NO, f(1392, 9, Kind::Int16), f(4856, 6, Kind::Array), f(4763, 14, Kind::Int32), NO, // 2741 ErrorCode Tokens ThrottleTimeMs
-    f(3455, 13, Kind::String), f(3442, 13, Kind::String), f(4829, 27, Kind::String), f(4802, 27, Kind::String), f(2116, 14, Kind::Int64), f(1431, 15, Kind::Int64), f(2596, 12, Kind::Int64), f(4795, 7, Kind::String), f(1749, 4, Kind::Bytes), f(3728, 8, Kind::Array), NO, // 2746 PrincipalType PrincipalName TokenRequesterPrincipalType TokenRequesterPrincipalName IssueTimestamp ExpiryTimestamp MaxTimestamp TokenId Hmac Renewers
-    NO, f(1392, 9, Kind::Int16), f(4856, 6, Kind::Array), f(4763, 14, Kind::Int32), NO, // 2757 ErrorCode Tokens ThrottleTimeMs
-    f(1706, 11, Kind::Array), NO, // 2762 GroupsNames
-    NO, f(1706, 11, Kind::Array), NO, // 2764 GroupsNames
-    f(1651, 7, Kind::String), f(1392, 9, Kind::Int16), NO, // 2767 GroupId ErrorCode
-    f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, // 2770 ThrottleTimeMs Results
-    f(1651, 7, Kind::String), f(1392, 9, Kind::Int16), NO, // 2773 GroupId ErrorCode
-    NO, f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, // 2776 ThrottleTimeMs Results
-    f(1651, 7, Kind::String), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 2780 GroupId ErrorCode ErrorMessage
-    NO, f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, // 2784 ThrottleTimeMs Results
-    f(4959, 15, Kind::Array), f(4777, 9, Kind::Int32), NO, // 2788 TopicPartitions TimeoutMs
-    f(1257, 12, Kind::Int8), f(4959, 15, Kind::Array), f(4777, 9, Kind::Int32), NO, // 2791 ElectionType TopicPartitions TimeoutMs
-    NO, f(1257, 12, Kind::Int8), f(4959, 15, Kind::Array), f(4777, 9, Kind::Int32), NO, // 2795 ElectionType TopicPartitions TimeoutMs
-    f(3123, 11, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 2800 PartitionId ErrorCode ErrorMessage
-    f(4862, 5, Kind::String), f(3199, 15, Kind::Array), NO, // 2804 Topic PartitionResult
-    f(4763, 14, Kind::Int32), f(3798, 22, Kind::Array), NO, // 2807 ThrottleTimeMs ReplicaElectionResults
-    f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(3798, 22, Kind::Array), NO, // 2810 ThrottleTimeMs ErrorCode ReplicaElectionResults
-    f(3123, 11, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 2814 PartitionId ErrorCode ErrorMessage
-    f(4862, 5, Kind::String), f(3199, 15, Kind::Array), NO, // 2818 Topic PartitionResult
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(3798, 22, Kind::Array), NO, // 2821 ThrottleTimeMs ErrorCode ReplicaElectionResults
-    f(2808, 4, Kind::String), f(799, 15, Kind::Int8), f(5534, 5, Kind::String), NO, // 2826 Name ConfigOperation Value
-    f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), f(851, 7, Kind::Array), NO, // 2830 ResourceType ResourceName Configs
-    f(4038, 9, Kind::Array), f(5522, 12, Kind::Bool), NO, // 2834 Resources ValidateOnly
-    f(2808, 4, Kind::String), f(799, 15, Kind::Int8), f(5534, 5, Kind::String), NO, // 2837 Name ConfigOperation Value
-    f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), f(851, 7, Kind::Array), NO, // 2841 ResourceType ResourceName Configs
-    NO, f(4038, 9, Kind::Array), f(5522, 12, Kind::Bool), NO, // 2845 Resources ValidateOnly
-    f(3134, 14, Kind::Int32), f(3865, 8, Kind::Array), NO, // 2849 PartitionIndex Replicas
-    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 2852 Name Partitions
-    NO, f(4777, 9, Kind::Int32), f(4997, 6, Kind::Array), NO, // 2855 TimeoutMs Topics
-    NO, f(4777, 9, Kind::Int32), f(327, 28, Kind::Bool), f(4997, 6, Kind::Array), NO, // 2859 TimeoutMs AllowReplicationFactorChange Topics
-    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 2864 PartitionIndex ErrorCode ErrorMessage
-    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 2868 Name Partitions
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4081, 9, Kind::Array), NO, // 2871 ThrottleTimeMs ErrorCode ErrorMessage Responses
-    NO, f(4763, 14, Kind::Int32), f(327, 28, Kind::Bool), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4081, 9, Kind::Array), NO, // 2877 ThrottleTimeMs AllowReplicationFactorChange ErrorCode ErrorMessage Responses
-    NO, f(4777, 9, Kind::Int32), f(4997, 6, Kind::Array), NO, // 2884 TimeoutMs Topics
-    f(3134, 14, Kind::Int32), f(3865, 8, Kind::Array), f(277, 14, Kind::Array), f(3699, 16, Kind::Array), NO, // 2888 PartitionIndex Replicas AddingReplicas RemovingReplicas
-    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 2893 Name Partitions
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4997, 6, Kind::Array), NO, // 2896 ThrottleTimeMs ErrorCode ErrorMessage Topics
-    f(3134, 14, Kind::Int32), NO, // 2902 PartitionIndex
-    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 2904 Name Partitions
-    f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, // 2907 GroupId Topics
-    f(1392, 9, Kind::Int16), f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), NO, // 2910 ErrorCode ThrottleTimeMs Topics
-    f(1370, 10, Kind::String), f(2512, 9, Kind::Int8), f(2507, 5, Kind::String), NO, // 2914 EntityType MatchType Match
-    f(774, 10, Kind::Array), f(4553, 6, Kind::Bool), NO, // 2918 Components Strict
-    f(1370, 10, Kind::String), f(2512, 9, Kind::Int8), f(2507, 5, Kind::String), NO, // 2921 EntityType MatchType Match
-    NO, f(774, 10, Kind::Array), f(4553, 6, Kind::Bool), NO, // 2925 Components Strict
-    f(1370, 10, Kind::String), f(1360, 10, Kind::String), NO, // 2929 EntityType EntityName
-    f(2190, 3, Kind::String), f(5534, 5, Kind::Float64), NO, // 2932 Key Value
-    f(1354, 6, Kind::Array), f(5539, 6, Kind::Array), NO, // 2935 Entity Values
-    f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1380, 7, Kind::Array), NO, // 2938 ThrottleTimeMs ErrorCode ErrorMessage Entries
-    f(1370, 10, Kind::String), f(1360, 10, Kind::String), NO, // 2943 EntityType EntityName
-    f(2190, 3, Kind::String), f(5534, 5, Kind::Float64), NO, // 2946 Key Value
-    f(1354, 6, Kind::Array), f(5539, 6, Kind::Array), NO, // 2949 Entity Values
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1380, 7, Kind::Array), NO, // 2952 ThrottleTimeMs ErrorCode ErrorMessage Entries
-    f(2190, 3, Kind::String), f(5534, 5, Kind::Float64), f(3693, 6, Kind::Bool), NO, // 2958 Key Value Remove
-    f(1354, 6, Kind::Array), f(3009, 3, Kind::Array), NO, // 2962 Entity Ops
-    f(1380, 7, Kind::Array), f(5522, 12, Kind::Bool), NO, // 2965 Entries ValidateOnly
-    f(2190, 3, Kind::String), f(5534, 5, Kind::Float64), f(3693, 6, Kind::Bool), NO, // 2968 Key Value Remove
-    f(1354, 6, Kind::Array), f(3009, 3, Kind::Array), NO, // 2972 Entity Ops
-    NO, f(1380, 7, Kind::Array), f(5522, 12, Kind::Bool), NO, // 2975 Entries ValidateOnly
-    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1354, 6, Kind::Array), NO, // 2979 ErrorCode ErrorMessage Entity
-    f(4763, 14, Kind::Int32), f(1380, 7, Kind::Array), NO, // 2983 ThrottleTimeMs Entries
-    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1354, 6, Kind::Array), NO, // 2986 ErrorCode ErrorMessage Entity
-    NO, f(4763, 14, Kind::Int32), f(1380, 7, Kind::Array), NO, // 2990 ThrottleTimeMs Entries
-    f(2808, 4, Kind::String), NO, // 2994 Name
-    NO, f(5421, 5, Kind::Array), NO, // 2996 Users
-    f(2656, 9, Kind::Int8), f(2146, 10, Kind::Int32), NO, // 2999 Mechanism Iterations
-    f(5405, 4, Kind::String), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(991, 15, Kind::Array), NO, // 3002 User ErrorCode ErrorMessage CredentialInfos
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4090, 7, Kind::Array), NO, // 3007 ThrottleTimeMs ErrorCode ErrorMessage Results
-    f(2808, 4, Kind::String), f(2656, 9, Kind::Int8), NO, // 3013 Name Mechanism
-    f(2808, 4, Kind::String), f(2656, 9, Kind::Int8), f(2146, 10, Kind::Int32), f(4174, 4, Kind::Bytes), f(4178, 14, Kind::Bytes), NO, // 3016 Name Mechanism Iterations Salt SaltedPassword
-    NO, f(1129, 9, Kind::Array), f(5384, 10, Kind::Array), NO, // 3022 Deletions Upsertions
-    f(5405, 4, Kind::String), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 3026 User ErrorCode ErrorMessage
-    NO, f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, // 3030 ThrottleTimeMs Results
-    f(3134, 14, Kind::Int32), f(3820, 12, Kind::Int32), f(3832, 9, Kind::Int32), f(2280, 15, Kind::Int32), f(2270, 10, Kind::Int64), NO, // 3034 PartitionIndex ReplicaEpoch ReplicaId LastOffsetEpoch LastOffset
-    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3040 TopicName Partitions
-    NO, f(689, 9, Kind::String), f(4997, 6, Kind::Array), NO, // 3043 ClusterId Topics
-    f(3134, 14, Kind::Int32), f(3820, 12, Kind::Int32), f(3832, 9, Kind::Int32), f(3780, 18, Kind::Uuid), f(5566, 16, Kind::Uuid), f(2280, 15, Kind::Int32), f(2270, 10, Kind::Int64), NO, // 3047 PartitionIndex ReplicaEpoch ReplicaId ReplicaDirectoryId VoterDirectoryId LastOffsetEpoch LastOffset
-    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3055 TopicName Partitions
-    NO, f(689, 9, Kind::String), f(5582, 7, Kind::Int32), f(4997, 6, Kind::Array), NO, // 3058 ClusterId VoterId Topics
-    f(3134, 14, Kind::Int32), f(3820, 12, Kind::Int32), f(3832, 9, Kind::Int32), f(3780, 18, Kind::Uuid), f(5566, 16, Kind::Uuid), f(2280, 15, Kind::Int32), f(2270, 10, Kind::Int64), f(3334, 7, Kind::Bool), NO, // 3063 PartitionIndex ReplicaEpoch ReplicaId ReplicaDirectoryId VoterDirectoryId LastOffsetEpoch LastOffset PreVote
-    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3072 TopicName Partitions
-    NO, f(689, 9, Kind::String), f(5582, 7, Kind::Int32), f(4997, 6, Kind::Array), NO, // 3075 ClusterId VoterId Topics
-    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(5555, 11, Kind::Bool), NO, // 3080 PartitionIndex ErrorCode LeaderId LeaderEpoch VoteGranted
-    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3086 TopicName Partitions
-    NO, f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, // 3089 ErrorCode Topics
-    f(2857, 6, Kind::Int32), f(1753, 4, Kind::String), f(3322, 4, Kind::Uint16), NO, // 3093 NodeId Host Port
-    f(2844, 13, Kind::Array), NO, // 3097 NodeEndpoints
-    NO, f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, // 3099 ErrorCode Topics
-    f(3134, 14, Kind::Int32), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), NO, // 3103 PartitionIndex LeaderId LeaderEpoch
-    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3107 TopicName Partitions
-    f(689, 9, Kind::String), f(4997, 6, Kind::Array), NO, // 3110 ClusterId Topics
-    f(3134, 14, Kind::Int32), f(5566, 16, Kind::Uuid), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), NO, // 3113 PartitionIndex VoterDirectoryId LeaderId LeaderEpoch
-    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3118 TopicName Partitions
-    f(2808, 4, Kind::String), f(1753, 4, Kind::String), f(3322, 4, Kind::Uint16), NO, // 3121 Name Host Port
-    NO, f(689, 9, Kind::String), f(5582, 7, Kind::Int32), f(4997, 6, Kind::Array), f(2342, 15, Kind::Array), NO, // 3125 ClusterId VoterId Topics LeaderEndpoints
-    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), NO, // 3131 PartitionIndex ErrorCode LeaderId LeaderEpoch
-    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3136 TopicName Partitions
-    f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, // 3139 ErrorCode Topics
-    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), NO, // 3142 PartitionIndex ErrorCode LeaderId LeaderEpoch
-    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3147 TopicName Partitions
-    NO, f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, // 3150 ErrorCode Topics
-    f(3134, 14, Kind::Int32), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(3380, 19, Kind::Array), NO, // 3154 PartitionIndex LeaderId LeaderEpoch PreferredSuccessors
-    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3159 TopicName Partitions
-    f(689, 9, Kind::String), f(4997, 6, Kind::Array), NO, // 3162 ClusterId Topics
-    f(551, 11, Kind::Int32), f(531, 20, Kind::Uuid), NO, // 3165 CandidateId CandidateDirectoryId
-    f(3134, 14, Kind::Int32), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(3341, 19, Kind::Array), NO, // 3168 PartitionIndex LeaderId LeaderEpoch PreferredCandidates
-    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3173 TopicName Partitions
-    NO, f(689, 9, Kind::String), f(4997, 6, Kind::Array), f(2342, 15, Kind::Array), NO, // 3176 ClusterId Topics LeaderEndpoints
-    f(3134, 14, Kind::Int32), NO, // 3181 PartitionIndex
-    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3183 TopicName Partitions
-    NO, f(4997, 6, Kind::Array), NO, // 3186 Topics
-    f(3832, 9, Kind::Int32), f(2462, 12, Kind::Int64), NO, // 3189 ReplicaId LogEndOffset
-    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(1736, 13, Kind::Int64), f(1079, 13, Kind::Array), f(2889, 9, Kind::Array), NO, // 3192 PartitionIndex ErrorCode LeaderId LeaderEpoch HighWatermark CurrentVoters Observers
-    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3200 TopicName Partitions
-    NO, f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, // 3203 ErrorCode Topics
-    f(3832, 9, Kind::Int32), f(2462, 12, Kind::Int64), f(2224, 18, Kind::Int64), f(2203, 21, Kind::Int64), NO, // 3207 ReplicaId LogEndOffset LastFetchTimestamp LastCaughtUpTimestamp
-    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(1736, 13, Kind::Int64), f(1079, 13, Kind::Array), f(2889, 9, Kind::Array), NO, // 3212 PartitionIndex ErrorCode LeaderId LeaderEpoch HighWatermark CurrentVoters Observers
-    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3220 TopicName Partitions
-    NO, f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, // 3223 ErrorCode Topics
-    f(3832, 9, Kind::Int32), f(3780, 18, Kind::Uuid), f(2462, 12, Kind::Int64), f(2224, 18, Kind::Int64), f(2203, 21, Kind::Int64), NO, // 3227 ReplicaId ReplicaDirectoryId LogEndOffset LastFetchTimestamp LastCaughtUpTimestamp
-    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(1736, 13, Kind::Int64), f(1079, 13, Kind::Array), f(2889, 9, Kind::Array), NO, // 3233 PartitionIndex ErrorCode ErrorMessage LeaderId LeaderEpoch HighWatermark CurrentVoters Observers
-    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3242 TopicName Partitions
-    f(2857, 6, Kind::Int32), f(2403, 9, Kind::Array), NO, // 3245 NodeId Listeners
-    NO, f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4997, 6, Kind::Array), f(2871, 5, Kind::Array), NO, // 3248 ErrorCode ErrorMessage Topics Nodes
-    f(3134, 14, Kind::Int32), f(2357, 11, Kind::Int32), f(2812, 6, Kind::Array), f(3076, 14, Kind::Int32), NO, // 3254 PartitionIndex LeaderEpoch NewIsr PartitionEpoch
-    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3259 TopicName Partitions
-    NO, f(507, 8, Kind::Int32), f(496, 11, Kind::Int64), f(4997, 6, Kind::Array), NO, // 3262 BrokerId BrokerEpoch Topics
-    f(3134, 14, Kind::Int32), f(2357, 11, Kind::Int32), f(2812, 6, Kind::Array), f(2376, 19, Kind::Int8), f(3076, 14, Kind::Int32), NO, // 3267 PartitionIndex LeaderEpoch NewIsr LeaderRecoveryState PartitionEpoch
-    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3273 TopicName Partitions
-    NO, f(507, 8, Kind::Int32), f(496, 11, Kind::Int64), f(4997, 6, Kind::Array), NO, // 3276 BrokerId BrokerEpoch Topics
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 3281 TopicId Partitions
-    NO, f(507, 8, Kind::Int32), f(496, 11, Kind::Int64), f(4997, 6, Kind::Array), NO, // 3284 BrokerId BrokerEpoch Topics
-    f(507, 8, Kind::Int32), f(496, 11, Kind::Int64), NO, // 3289 BrokerId BrokerEpoch
-    f(3134, 14, Kind::Int32), f(2357, 11, Kind::Int32), f(2818, 16, Kind::Array), f(2376, 19, Kind::Int8), f(3076, 14, Kind::Int32), NO, // 3292 PartitionIndex LeaderEpoch NewIsrWithEpochs LeaderRecoveryState PartitionEpoch
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 3298 TopicId Partitions
-    NO, f(507, 8, Kind::Int32), f(496, 11, Kind::Int64), f(4997, 6, Kind::Array), NO, // 3301 BrokerId BrokerEpoch Topics
-    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(2105, 3, Kind::Array), f(3076, 14, Kind::Int32), NO, // 3306 PartitionIndex ErrorCode LeaderId LeaderEpoch Isr PartitionEpoch
-    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3313 TopicName Partitions
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, // 3316 ThrottleTimeMs ErrorCode Topics
-    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(2105, 3, Kind::Array), f(2376, 19, Kind::Int8), f(3076, 14, Kind::Int32), NO, // 3321 PartitionIndex ErrorCode LeaderId LeaderEpoch Isr LeaderRecoveryState PartitionEpoch
-    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3329 TopicName Partitions
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, // 3332 ThrottleTimeMs ErrorCode Topics
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 3337 TopicId Partitions
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, // 3340 ThrottleTimeMs ErrorCode Topics
-    f(1463, 7, Kind::String), f(2632, 15, Kind::Int16), f(313, 14, Kind::Bool), NO, // 3345 Feature MaxVersionLevel AllowDowngrade
-    NO, f(5663, 9, Kind::Int32), f(1470, 14, Kind::Array), NO, // 3349 timeoutMs FeatureUpdates
-    f(1463, 7, Kind::String), f(2632, 15, Kind::Int16), f(5373, 11, Kind::Int8), NO, // 3353 Feature MaxVersionLevel UpgradeType
-    NO, f(5663, 9, Kind::Int32), f(1470, 14, Kind::Array), f(5522, 12, Kind::Bool), NO, // 3357 timeoutMs FeatureUpdates ValidateOnly
-    f(1463, 7, Kind::String), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 3362 Feature ErrorCode ErrorMessage
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4090, 7, Kind::Array), NO, // 3366 ThrottleTimeMs ErrorCode ErrorMessage Results
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 3372 ThrottleTimeMs ErrorCode ErrorMessage
-    NO, f(3890, 11, Kind::Bytes), f(3901, 16, Kind::Bytes), f(572, 17, Kind::Bytes), NO, // 3377 RequestData RequestPrincipal ClientHostAddress
-    NO, f(4047, 12, Kind::Bytes), f(1392, 9, Kind::Int16), NO, // 3382 ResponseData ErrorCode
-    f(3054, 9, Kind::Int32), f(1019, 18, Kind::Int32), f(4369, 10, Kind::Struct), f(3326, 8, Kind::Int64), NO, // 3386 Partition CurrentLeaderEpoch SnapshotId Position
-    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 3391 Name Partitions
-    NO, f(3832, 9, Kind::Int32), f(2533, 8, Kind::Int32), f(4997, 6, Kind::Array), NO, // 3394 ReplicaId MaxBytes Topics
-    f(3054, 9, Kind::Int32), f(1019, 18, Kind::Int32), f(4369, 10, Kind::Struct), f(3326, 8, Kind::Int64), NO, // 3399 Partition CurrentLeaderEpoch SnapshotId Position
-    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 3404 Name Partitions
-    NO, f(3832, 9, Kind::Int32), f(2533, 8, Kind::Int32), f(4997, 6, Kind::Array), NO, // 3407 ReplicaId MaxBytes Topics
-    f(1964, 5, Kind::Int32), f(1392, 9, Kind::Int16), f(4369, 10, Kind::Struct), f(4351, 4, Kind::Int64), f(3326, 8, Kind::Int64), f(5295, 16, Kind::Records), NO, // 3412 Index ErrorCode SnapshotId Size Position UnalignedRecords
-    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 3419 Name Partitions
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, // 3422 ThrottleTimeMs ErrorCode Topics
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, // 3427 ThrottleTimeMs ErrorCode Topics
-    NO, f(1817, 34, Kind::Bool), NO, // 3432 IncludeClusterAuthorizedOperations
-    NO, f(1817, 34, Kind::Bool), f(1333, 12, Kind::Int8), NO, // 3435 IncludeClusterAuthorizedOperations EndpointType
-    NO, f(1817, 34, Kind::Bool), f(1333, 12, Kind::Int8), f(1871, 20, Kind::Bool), NO, // 3439 IncludeClusterAuthorizedOperations EndpointType IncludeFencedBrokers
-    f(507, 8, Kind::Int32), f(1753, 4, Kind::String), f(3322, 4, Kind::Int32), f(3613, 4, Kind::String), NO, // 3444 BrokerId Host Port Rack
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(689, 9, Kind::String), f(890, 12, Kind::Int32), f(524, 7, Kind::Array), f(662, 27, Kind::Int32), NO, // 3449 ThrottleTimeMs ErrorCode ErrorMessage ClusterId ControllerId Brokers ClusterAuthorizedOperations
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1333, 12, Kind::Int8), f(689, 9, Kind::String), f(890, 12, Kind::Int32), f(524, 7, Kind::Array), f(662, 27, Kind::Int32), NO, // 3458 ThrottleTimeMs ErrorCode ErrorMessage EndpointType ClusterId ControllerId Brokers ClusterAuthorizedOperations
-    f(507, 8, Kind::Int32), f(1753, 4, Kind::String), f(3322, 4, Kind::Int32), f(3613, 4, Kind::String), f(2017, 8, Kind::Bool), NO, // 3468 BrokerId Host Port Rack IsFenced
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1333, 12, Kind::Int8), f(689, 9, Kind::String), f(890, 12, Kind::Int32), f(524, 7, Kind::Array), f(662, 27, Kind::Int32), NO, // 3474 ThrottleTimeMs ErrorCode ErrorMessage EndpointType ClusterId ControllerId Brokers ClusterAuthorizedOperations
-    NO, f(4997, 6, Kind::Array), NO, // 3484 Topics
-    f(3499, 10, Kind::Int64), f(3486, 13, Kind::Int32), f(2295, 12, Kind::Int32), f(2323, 13, Kind::Int64), f(902, 16, Kind::Int32), f(1058, 21, Kind::Int64), NO, // 3487 ProducerId ProducerEpoch LastSequence LastTimestamp CoordinatorEpoch CurrentTxnStartOffset
-    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(251, 15, Kind::Array), NO, // 3494 PartitionIndex ErrorCode ErrorMessage ActiveProducers
-    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 3499 Name Partitions
-    NO, f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), NO, // 3502 ThrottleTimeMs Topics
-    f(2808, 4, Kind::String), f(1753, 4, Kind::String), f(3322, 4, Kind::Uint16), f(4192, 16, Kind::Int16), NO, // 3506 Name Host Port SecurityProtocol
-    f(2808, 4, Kind::String), f(2764, 19, Kind::Int16), f(2577, 19, Kind::Int16), NO, // 3511 Name MinSupportedVersion MaxSupportedVersion
-    NO, f(507, 8, Kind::Int32), f(689, 9, Kind::String), f(1777, 13, Kind::Uuid), f(2403, 9, Kind::Array), f(1484, 8, Kind::Array), f(3613, 4, Kind::String), NO, // 3515 BrokerId ClusterId IncarnationId Listeners Features Rack
-    NO, f(507, 8, Kind::Int32), f(689, 9, Kind::String), f(1777, 13, Kind::Uuid), f(2403, 9, Kind::Array), f(1484, 8, Kind::Array), f(3613, 4, Kind::String), f(2046, 19, Kind::Bool), NO, // 3523 BrokerId ClusterId IncarnationId Listeners Features Rack IsMigratingZkBroker
-    f(0, 0, Kind::Uuid), NO, // 3532 
-    NO, f(507, 8, Kind::Int32), f(689, 9, Kind::String), f(1777, 13, Kind::Uuid), f(2403, 9, Kind::Array), f(1484, 8, Kind::Array), f(3613, 4, Kind::String), f(2046, 19, Kind::Bool), f(2455, 7, Kind::Array), NO, // 3534 BrokerId ClusterId IncarnationId Listeners Features Rack IsMigratingZkBroker LogDirs
-    NO, f(507, 8, Kind::Int32), f(689, 9, Kind::String), f(1777, 13, Kind::Uuid), f(2403, 9, Kind::Array), f(1484, 8, Kind::Array), f(3613, 4, Kind::String), f(2046, 19, Kind::Bool), f(2455, 7, Kind::Array), f(3399, 19, Kind::Int64), NO, // 3544 BrokerId ClusterId IncarnationId Listeners Features Rack IsMigratingZkBroker LogDirs PreviousBrokerEpoch
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(496, 11, Kind::Int64), NO, // 3555 ThrottleTimeMs ErrorCode BrokerEpoch
-    NO, f(507, 8, Kind::Int32), f(496, 11, Kind::Int64), f(1037, 21, Kind::Int64), f(5589, 9, Kind::Bool), f(5598, 12, Kind::Bool), NO, // 3560 BrokerId BrokerEpoch CurrentMetadataOffset WantFence WantShutDown
-    f(2898, 14, Kind::Array), NO, // 3567 OfflineLogDirs
-    NO, f(507, 8, Kind::Int32), f(496, 11, Kind::Int64), f(1037, 21, Kind::Int64), f(5589, 9, Kind::Bool), f(5598, 12, Kind::Bool), NO, // 3569 BrokerId BrokerEpoch CurrentMetadataOffset WantFence WantShutDown
-    f(962, 15, Kind::Array), NO, // 3576 CordonedLogDirs
-    NO, f(507, 8, Kind::Int32), f(496, 11, Kind::Int64), f(1037, 21, Kind::Int64), f(5589, 9, Kind::Bool), f(5598, 12, Kind::Bool), NO, // 3578 BrokerId BrokerEpoch CurrentMetadataOffset WantFence WantShutDown
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1979, 10, Kind::Bool), f(2017, 8, Kind::Bool), f(4309, 14, Kind::Bool), NO, // 3585 ThrottleTimeMs ErrorCode IsCaughtUp IsFenced ShouldShutDown
-    NO, f(507, 8, Kind::Int32), NO, // 3592 BrokerId
-    f(0, 0, Kind::String), NO, // 3595 
-    NO, f(5252, 16, Kind::Array), NO, // 3597 TransactionalIds
-    f(1392, 9, Kind::Int16), f(5215, 15, Kind::String), f(5144, 16, Kind::String), f(5177, 20, Kind::Int32), f(5122, 22, Kind::Int64), f(3499, 10, Kind::Int64), f(3486, 13, Kind::Int16), f(4997, 6, Kind::Array), NO, // 3600 ErrorCode TransactionalId TransactionState TransactionTimeoutMs TransactionStartTimeMs ProducerId ProducerEpoch Topics
-    NO, f(4763, 14, Kind::Int32), f(5160, 17, Kind::Array), NO, // 3609 ThrottleTimeMs TransactionStates
-    NO, f(4495, 12, Kind::Array), f(3509, 17, Kind::Array), NO, // 3613 StateFilters ProducerIdFilters
-    NO, f(4495, 12, Kind::Array), f(3509, 17, Kind::Array), f(1243, 14, Kind::Int64), NO, // 3617 StateFilters ProducerIdFilters DurationFilter
-    NO, f(4495, 12, Kind::Array), f(3509, 17, Kind::Array), f(1243, 14, Kind::Int64), f(5230, 22, Kind::String), NO, // 3622 StateFilters ProducerIdFilters DurationFilter TransactionalIdPattern
-    f(5215, 15, Kind::String), f(3499, 10, Kind::Int64), f(5144, 16, Kind::String), NO, // 3628 TransactionalId ProducerId TransactionState
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(5354, 19, Kind::Array), f(5160, 17, Kind::Array), NO, // 3632 ThrottleTimeMs ErrorCode UnknownStateFilters TransactionStates
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(3539, 15, Kind::Int64), f(3526, 13, Kind::Int32), NO, // 3638 ThrottleTimeMs ErrorCode ProducerIdStart ProducerIdLen
-    NO, f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(2691, 11, Kind::Int32), f(1969, 10, Kind::String), f(3617, 6, Kind::String), f(3637, 18, Kind::Int32), f(4559, 20, Kind::Array), f(4208, 14, Kind::String), f(4959, 15, Kind::Array), NO, // 3644 GroupId MemberId MemberEpoch InstanceId RackId RebalanceTimeoutMs SubscribedTopicNames ServerAssignor TopicPartitions
-    NO, f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(2691, 11, Kind::Int32), f(1969, 10, Kind::String), f(3617, 6, Kind::String), f(3637, 18, Kind::Int32), f(4559, 20, Kind::Array), f(4579, 20, Kind::String), f(4208, 14, Kind::String), f(4959, 15, Kind::Array), NO, // 3655 GroupId MemberId MemberEpoch InstanceId RackId RebalanceTimeoutMs SubscribedTopicNames SubscribedTopicRegex ServerAssignor TopicPartitions
-    f(4959, 15, Kind::Array), NO, // 3667 TopicPartitions
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(2702, 8, Kind::String), f(2691, 11, Kind::Int32), f(1717, 19, Kind::Int32), f(368, 10, Kind::Struct), NO, // 3669 ThrottleTimeMs ErrorCode ErrorMessage MemberId MemberEpoch HeartbeatIntervalMs Assignment
-    NO, f(1658, 8, Kind::Array), f(1790, 27, Kind::Bool), NO, // 3678 GroupIds IncludeAuthorizedOperations
-    f(4933, 7, Kind::Uuid), f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3682 TopicId TopicName Partitions
-    f(4959, 15, Kind::Array), NO, // 3686 TopicPartitions
-    f(2702, 8, Kind::String), f(1969, 10, Kind::String), f(3617, 6, Kind::String), f(2691, 11, Kind::Int32), f(589, 8, Kind::String), f(562, 10, Kind::String), f(4559, 20, Kind::Array), f(4579, 20, Kind::String), f(368, 10, Kind::Struct), f(4674, 16, Kind::Struct), NO, // 3688 MemberId InstanceId RackId MemberEpoch ClientId ClientHost SubscribedTopicNames SubscribedTopicRegex Assignment TargetAssignment
-    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1651, 7, Kind::String), f(1681, 10, Kind::String), f(1641, 10, Kind::Int32), f(378, 15, Kind::Int32), f(404, 12, Kind::String), f(2734, 7, Kind::Array), f(425, 20, Kind::Int32), NO, // 3699 ErrorCode ErrorMessage GroupId GroupState GroupEpoch AssignmentEpoch AssignorName Members AuthorizedOperations
-    NO, f(4763, 14, Kind::Int32), f(1700, 6, Kind::Array), NO, // 3709 ThrottleTimeMs Groups
-    f(2702, 8, Kind::String), f(1969, 10, Kind::String), f(3617, 6, Kind::String), f(2691, 11, Kind::Int32), f(589, 8, Kind::String), f(562, 10, Kind::String), f(4559, 20, Kind::Array), f(4579, 20, Kind::String), f(368, 10, Kind::Struct), f(4674, 16, Kind::Struct), f(2724, 10, Kind::Int8), NO, // 3713 MemberId InstanceId RackId MemberEpoch ClientId ClientHost SubscribedTopicNames SubscribedTopicRegex Assignment TargetAssignment MemberType
-    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1651, 7, Kind::String), f(1681, 10, Kind::String), f(1641, 10, Kind::Int32), f(378, 15, Kind::Int32), f(404, 12, Kind::String), f(2734, 7, Kind::Array), f(425, 20, Kind::Int32), NO, // 3725 ErrorCode ErrorMessage GroupId GroupState GroupEpoch AssignmentEpoch AssignorName Members AuthorizedOperations
-    NO, f(4763, 14, Kind::Int32), f(1700, 6, Kind::Array), NO, // 3735 ThrottleTimeMs Groups
-    NO, f(890, 12, Kind::Int32), f(1777, 13, Kind::Uuid), f(5621, 16, Kind::Bool), f(2403, 9, Kind::Array), f(1484, 8, Kind::Array), NO, // 3739 ControllerId IncarnationId ZkMigrationReady Listeners Features
-    NO, f(597, 16, Kind::Uuid), NO, // 3746 ClientInstanceId
-    f(0, 0, Kind::Int8), NO, // 3749 
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(597, 16, Kind::Uuid), f(4599, 14, Kind::Int32), f(67, 24, Kind::Array), f(3599, 14, Kind::Int32), f(4735, 17, Kind::Int32), f(1185, 16, Kind::Bool), f(3917, 16, Kind::Array), NO, // 3751 ThrottleTimeMs ErrorCode ClientInstanceId SubscriptionId AcceptedCompressionTypes PushIntervalMs TelemetryMaxBytes DeltaTemporality RequestedMetrics
-    NO, f(597, 16, Kind::Uuid), f(4599, 14, Kind::Int32), f(4752, 11, Kind::Bool), f(784, 15, Kind::Int8), f(2749, 7, Kind::Bytes), NO, // 3762 ClientInstanceId SubscriptionId Terminating CompressionType Metrics
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 3769 TopicId Partitions
-    f(1775, 2, Kind::Uuid), f(4997, 6, Kind::Array), NO, // 3772 Id Topics
-    NO, f(507, 8, Kind::Int32), f(496, 11, Kind::Int64), f(1201, 11, Kind::Array), NO, // 3775 BrokerId BrokerEpoch Directories
-    f(1775, 2, Kind::Uuid), f(4997, 6, Kind::Array), NO, // 3780 Id Topics
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1201, 11, Kind::Array), NO, // 3783 ThrottleTimeMs ErrorCode Directories
-    NO, f(4025, 13, Kind::Array), NO, // 3788 ResourceTypes
-    f(3946, 12, Kind::String), NO, // 3791 ResourceName
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(814, 15, Kind::Array), NO, // 3793 ThrottleTimeMs ErrorCode ConfigResources
-    f(3946, 12, Kind::String), f(3995, 12, Kind::Int8), NO, // 3798 ResourceName ResourceType
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(814, 15, Kind::Array), NO, // 3801 ThrottleTimeMs ErrorCode ConfigResources
-    NO, f(4997, 6, Kind::Array), f(4059, 22, Kind::Int32), f(1092, 6, Kind::Struct), NO, // 3806 Topics ResponsePartitionLimit Cursor
-    f(1392, 9, Kind::Int16), f(3134, 14, Kind::Int32), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(3841, 12, Kind::Array), f(2108, 8, Kind::Array), f(1269, 22, Kind::Array), f(2258, 12, Kind::Array), f(2912, 15, Kind::Array), NO, // 3811 ErrorCode PartitionIndex LeaderId LeaderEpoch ReplicaNodes IsrNodes EligibleLeaderReplicas LastKnownElr OfflineReplicas
-    f(1392, 9, Kind::Int16), f(2808, 4, Kind::String), f(4933, 7, Kind::Uuid), f(2036, 10, Kind::Bool), f(3242, 10, Kind::Array), f(4867, 25, Kind::Int32), NO, // 3821 ErrorCode Name TopicId IsInternal Partitions TopicAuthorizedOperations
-    NO, f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), f(2834, 10, Kind::Struct), NO, // 3828 ThrottleTimeMs Topics NextCursor
-    NO, f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(2691, 11, Kind::Int32), f(3617, 6, Kind::String), f(4559, 20, Kind::Array), NO, // 3833 GroupId MemberId MemberEpoch RackId SubscribedTopicNames
-    f(2702, 8, Kind::String), f(3617, 6, Kind::String), f(2691, 11, Kind::Int32), f(589, 8, Kind::String), f(562, 10, Kind::String), f(4559, 20, Kind::Array), f(368, 10, Kind::Struct), NO, // 3840 MemberId RackId MemberEpoch ClientId ClientHost SubscribedTopicNames Assignment
-    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1651, 7, Kind::String), f(1681, 10, Kind::String), f(1641, 10, Kind::Int32), f(378, 15, Kind::Int32), f(404, 12, Kind::String), f(2734, 7, Kind::Array), f(425, 20, Kind::Int32), NO, // 3848 ErrorCode ErrorMessage GroupId GroupState GroupEpoch AssignmentEpoch AssignorName Members AuthorizedOperations
-    NO, f(4763, 14, Kind::Int32), f(1700, 6, Kind::Array), NO, // 3858 ThrottleTimeMs Groups
-    f(1562, 11, Kind::Int64), f(2270, 10, Kind::Int64), f(150, 16, Kind::Array), NO, // 3862 FirstOffset LastOffset AcknowledgeTypes
-    f(3134, 14, Kind::Int32), f(3164, 17, Kind::Int32), f(166, 22, Kind::Array), NO, // 3866 PartitionIndex PartitionMaxBytes AcknowledgementBatches
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 3870 TopicId Partitions
-    NO, f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(4292, 17, Kind::Int32), f(2647, 9, Kind::Int32), f(2756, 8, Kind::Int32), f(2533, 8, Kind::Int32), f(4997, 6, Kind::Array), f(1573, 19, Kind::Array), NO, // 3873 GroupId MemberId ShareSessionEpoch MaxWaitMs MinBytes MaxBytes Topics ForgottenTopicsData
-    f(3134, 14, Kind::Int32), f(166, 22, Kind::Array), NO, // 3883 PartitionIndex AcknowledgementBatches
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 3886 TopicId Partitions
-    NO, f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(4292, 17, Kind::Int32), f(2647, 9, Kind::Int32), f(2756, 8, Kind::Int32), f(2533, 8, Kind::Int32), f(2567, 10, Kind::Int32), f(487, 9, Kind::Int32), f(4997, 6, Kind::Array), f(1573, 19, Kind::Array), NO, // 3889 GroupId MemberId ShareSessionEpoch MaxWaitMs MinBytes MaxBytes MaxRecords BatchSize Topics ForgottenTopicsData
-    NO, f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(4292, 17, Kind::Int32), f(2647, 9, Kind::Int32), f(2756, 8, Kind::Int32), f(2533, 8, Kind::Int32), f(2567, 10, Kind::Int32), f(487, 9, Kind::Int32), f(4276, 16, Kind::Int8), f(2070, 10, Kind::Bool), f(4997, 6, Kind::Array), f(1573, 19, Kind::Array), NO, // 3901 GroupId MemberId ShareSessionEpoch MaxWaitMs MinBytes MaxBytes MaxRecords BatchSize ShareAcquireMode IsRenewAck Topics ForgottenTopicsData
-    f(1562, 11, Kind::Int64), f(2270, 10, Kind::Int64), f(1159, 13, Kind::Int16), NO, // 3915 FirstOffset LastOffset DeliveryCount
-    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(107, 20, Kind::Int16), f(127, 23, Kind::String), f(1006, 13, Kind::Struct), f(3667, 7, Kind::Records), f(196, 15, Kind::Array), NO, // 3919 PartitionIndex ErrorCode ErrorMessage AcknowledgeErrorCode AcknowledgeErrorMessage CurrentLeader Records AcquiredRecords
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 3928 TopicId Partitions
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4081, 9, Kind::Array), f(2844, 13, Kind::Array), NO, // 3931 ThrottleTimeMs ErrorCode ErrorMessage Responses NodeEndpoints
-    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(107, 20, Kind::Int16), f(127, 23, Kind::String), f(1006, 13, Kind::Struct), f(3667, 7, Kind::Records), f(196, 15, Kind::Array), NO, // 3938 PartitionIndex ErrorCode ErrorMessage AcknowledgeErrorCode AcknowledgeErrorMessage CurrentLeader Records AcquiredRecords
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 3947 TopicId Partitions
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(211, 24, Kind::Int32), f(4081, 9, Kind::Array), f(2844, 13, Kind::Array), NO, // 3950 ThrottleTimeMs ErrorCode ErrorMessage AcquisitionLockTimeoutMs Responses NodeEndpoints
-    NO, f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(4292, 17, Kind::Int32), f(4997, 6, Kind::Array), NO, // 3958 GroupId MemberId ShareSessionEpoch Topics
-    NO, f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(4292, 17, Kind::Int32), f(2070, 10, Kind::Bool), f(4997, 6, Kind::Array), NO, // 3964 GroupId MemberId ShareSessionEpoch IsRenewAck Topics
-    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1006, 13, Kind::Struct), NO, // 3971 PartitionIndex ErrorCode ErrorMessage CurrentLeader
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 3976 TopicId Partitions
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4081, 9, Kind::Array), f(2844, 13, Kind::Array), NO, // 3979 ThrottleTimeMs ErrorCode ErrorMessage Responses NodeEndpoints
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(211, 24, Kind::Int32), f(4081, 9, Kind::Array), f(2844, 13, Kind::Array), NO, // 3986 ThrottleTimeMs ErrorCode ErrorMessage AcquisitionLockTimeoutMs Responses NodeEndpoints
-    NO, f(689, 9, Kind::String), f(4777, 9, Kind::Int32), f(5582, 7, Kind::Int32), f(5566, 16, Kind::Uuid), f(2403, 9, Kind::Array), NO, // 3994 ClusterId TimeoutMs VoterId VoterDirectoryId Listeners
-    NO, f(689, 9, Kind::String), f(4777, 9, Kind::Int32), f(5582, 7, Kind::Int32), f(5566, 16, Kind::Uuid), f(2403, 9, Kind::Array), f(91, 16, Kind::Bool), NO, // 4001 ClusterId TimeoutMs VoterId VoterDirectoryId Listeners AckWhenCommitted
-    NO, f(689, 9, Kind::String), f(5582, 7, Kind::Int32), f(5566, 16, Kind::Uuid), NO, // 4009 ClusterId VoterId VoterDirectoryId
-    f(2764, 19, Kind::Int16), f(2577, 19, Kind::Int16), NO, // 4014 MinSupportedVersion MaxSupportedVersion
-    NO, f(689, 9, Kind::String), f(1019, 18, Kind::Int32), f(5582, 7, Kind::Int32), f(5566, 16, Kind::Uuid), f(2403, 9, Kind::Array), f(2156, 19, Kind::Struct), NO, // 4017 ClusterId CurrentLeaderEpoch VoterId VoterDirectoryId Listeners KRaftVersionFeature
-    f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(1753, 4, Kind::String), f(3322, 4, Kind::Int32), NO, // 4025 LeaderId LeaderEpoch Host Port
-    f(1006, 13, Kind::Struct), NO, // 4030 CurrentLeader
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), NO, // 4032 ThrottleTimeMs ErrorCode
-    f(3054, 9, Kind::Int32), f(4485, 10, Kind::Int32), f(4442, 11, Kind::Int64), NO, // 4036 Partition StateEpoch StartOffset
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 4040 TopicId Partitions
-    NO, f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, // 4043 GroupId Topics
-    f(3054, 9, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 4047 Partition ErrorCode ErrorMessage
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 4051 TopicId Partitions
-    NO, f(4090, 7, Kind::Array), NO, // 4054 Results
-    f(3054, 9, Kind::Int32), f(2357, 11, Kind::Int32), NO, // 4057 Partition LeaderEpoch
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 4060 TopicId Partitions
-    NO, f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, // 4063 GroupId Topics
-    f(1562, 11, Kind::Int64), f(2270, 10, Kind::Int64), f(1172, 13, Kind::Int8), f(1159, 13, Kind::Int16), NO, // 4067 FirstOffset LastOffset DeliveryState DeliveryCount
-    f(3054, 9, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4485, 10, Kind::Int32), f(4442, 11, Kind::Int64), f(4453, 12, Kind::Array), NO, // 4072 Partition ErrorCode ErrorMessage StateEpoch StartOffset StateBatches
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 4079 TopicId Partitions
-    NO, f(4090, 7, Kind::Array), NO, // 4082 Results
-    f(3054, 9, Kind::Int32), f(4485, 10, Kind::Int32), f(2357, 11, Kind::Int32), f(4442, 11, Kind::Int64), f(4453, 12, Kind::Array), NO, // 4085 Partition StateEpoch LeaderEpoch StartOffset StateBatches
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 4091 TopicId Partitions
-    NO, f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, // 4094 GroupId Topics
-    f(3054, 9, Kind::Int32), f(4485, 10, Kind::Int32), f(2357, 11, Kind::Int32), f(4442, 11, Kind::Int64), f(1138, 21, Kind::Int32), f(4453, 12, Kind::Array), NO, // 4098 Partition StateEpoch LeaderEpoch StartOffset DeliveryCompleteCount StateBatches
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 4105 TopicId Partitions
-    NO, f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, // 4108 GroupId Topics
-    f(3054, 9, Kind::Int32), NO, // 4112 Partition
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 4114 TopicId Partitions
-    NO, f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, // 4117 GroupId Topics
-    f(3054, 9, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4485, 10, Kind::Int32), f(2357, 11, Kind::Int32), f(4442, 11, Kind::Int64), NO, // 4121 Partition ErrorCode ErrorMessage StateEpoch LeaderEpoch StartOffset
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 4128 TopicId Partitions
-    NO, f(4090, 7, Kind::Array), NO, // 4131 Results
-    f(3054, 9, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4485, 10, Kind::Int32), f(2357, 11, Kind::Int32), f(4442, 11, Kind::Int64), f(1138, 21, Kind::Int32), NO, // 4134 Partition ErrorCode ErrorMessage StateEpoch LeaderEpoch StartOffset DeliveryCompleteCount
-    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 4142 TopicId Partitions
-    NO, f(4090, 7, Kind::Array), NO, // 4145 Results
-    f(2190, 3, Kind::String), f(5534, 5, Kind::String), NO, // 4148 Key Value
-    f(2808, 4, Kind::String), f(3242, 10, Kind::Int32), f(3873, 17, Kind::Int16), f(4912, 12, Kind::Array), NO, // 4151 Name Partitions ReplicationFactor TopicConfigs
-    f(0, 0, Kind::Int16), NO, // 4156 
-    f(4401, 12, Kind::Array), f(4385, 16, Kind::Array), f(3757, 23, Kind::Array), NO, // 4158 SourceTopics SourceTopicRegex RepartitionSourceTopics
-    f(4626, 13, Kind::String), f(4401, 12, Kind::Array), f(4385, 16, Kind::Array), f(4465, 20, Kind::Array), f(3736, 21, Kind::Array), f(3757, 23, Kind::Array), f(945, 17, Kind::Array), NO, // 4162 SubtopologyId SourceTopics SourceTopicRegex StateChangelogTopics RepartitionSinkTopics RepartitionSourceTopics CopartitionGroups
-    f(1387, 5, Kind::Int32), f(4613, 13, Kind::Array), NO, // 4170 Epoch Subtopologies
-    f(4626, 13, Kind::String), f(3242, 10, Kind::Array), NO, // 4173 SubtopologyId Partitions
-    f(1753, 4, Kind::String), f(3322, 4, Kind::Uint16), NO, // 4176 Host Port
-    f(2190, 3, Kind::String), f(5534, 5, Kind::String), NO, // 4179 Key Value
-    f(4626, 13, Kind::String), f(3054, 9, Kind::Int32), f(2927, 6, Kind::Int64), NO, // 4182 SubtopologyId Partition Offset
-    NO, f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(2691, 11, Kind::Int32), f(1309, 24, Kind::Int32), f(1969, 10, Kind::String), f(3617, 6, Kind::String), f(3637, 18, Kind::Int32), f(5003, 8, Kind::Struct), f(266, 11, Kind::Array), f(4430, 12, Kind::Array), f(5610, 11, Kind::Array), f(3468, 9, Kind::String), f(5409, 12, Kind::Struct), f(652, 10, Kind::Array), f(4724, 11, Kind::Array), f(4690, 14, Kind::Array), f(4323, 19, Kind::Bool), NO, // 4186 GroupId MemberId MemberEpoch EndpointInformationEpoch InstanceId RackId RebalanceTimeoutMs Topology ActiveTasks StandbyTasks WarmupTasks ProcessId UserEndpoint ClientTags TaskOffsets TaskEndOffsets ShutdownApplication
-    f(4525, 10, Kind::Int8), f(4535, 12, Kind::String), NO, // 4205 StatusCode StatusDetail
-    f(5409, 12, Kind::Struct), f(235, 16, Kind::Array), f(4413, 17, Kind::Array), NO, // 4208 UserEndpoint ActivePartitions StandbyPartitions
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(2702, 8, Kind::String), f(2691, 11, Kind::Int32), f(1717, 19, Kind::Int32), f(40, 27, Kind::Int32), f(4704, 20, Kind::Int32), f(4519, 6, Kind::Array), f(266, 11, Kind::Array), f(4430, 12, Kind::Array), f(5610, 11, Kind::Array), f(1309, 24, Kind::Int32), f(3252, 24, Kind::Array), NO, // 4212 ThrottleTimeMs ErrorCode ErrorMessage MemberId MemberEpoch HeartbeatIntervalMs AcceptableRecoveryLagLegacy TaskOffsetIntervalMs Status ActiveTasks StandbyTasks WarmupTasks EndpointInformationEpoch PartitionsByUserEndpoint
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(2702, 8, Kind::String), f(2691, 11, Kind::Int32), f(1717, 19, Kind::Int32), f(4704, 20, Kind::Int32), f(19, 21, Kind::Int64), f(4519, 6, Kind::Array), f(266, 11, Kind::Array), f(4430, 12, Kind::Array), f(5610, 11, Kind::Array), f(5030, 27, Kind::Bool), f(1309, 24, Kind::Int32), f(3252, 24, Kind::Array), NO, // 4228 ThrottleTimeMs ErrorCode ErrorMessage MemberId MemberEpoch HeartbeatIntervalMs TaskOffsetIntervalMs AcceptableRecoveryLag Status ActiveTasks StandbyTasks WarmupTasks TopologyDescriptionRequired EndpointInformationEpoch PartitionsByUserEndpoint
-    NO, f(1658, 8, Kind::Array), f(1790, 27, Kind::Bool), f(1938, 26, Kind::Bool), NO, // 4245 GroupIds IncludeAuthorizedOperations IncludeTopologyDescription
-    f(4626, 13, Kind::String), f(4401, 12, Kind::Array), f(3736, 21, Kind::Array), f(4465, 20, Kind::Array), f(3757, 23, Kind::Array), NO, // 4250 SubtopologyId SourceTopics RepartitionSinkTopics StateChangelogTopics RepartitionSourceTopics
-    f(1387, 5, Kind::Int32), f(4613, 13, Kind::Array), NO, // 4256 Epoch Subtopologies
-    f(266, 11, Kind::Array), f(4430, 12, Kind::Array), f(5610, 11, Kind::Array), NO, // 4259 ActiveTasks StandbyTasks WarmupTasks
-    f(2702, 8, Kind::String), f(2691, 11, Kind::Int32), f(1969, 10, Kind::String), f(3617, 6, Kind::String), f(589, 8, Kind::String), f(562, 10, Kind::String), f(5082, 13, Kind::Int32), f(3468, 9, Kind::String), f(5409, 12, Kind::Struct), f(652, 10, Kind::Array), f(4724, 11, Kind::Array), f(4690, 14, Kind::Array), f(368, 10, Kind::Struct), f(4674, 16, Kind::Struct), f(1989, 9, Kind::Bool), NO, // 4263 MemberId MemberEpoch InstanceId RackId ClientId ClientHost TopologyEpoch ProcessId UserEndpoint ClientTags TaskOffsets TaskEndOffsets Assignment TargetAssignment IsClassic
-    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1651, 7, Kind::String), f(1681, 10, Kind::String), f(1641, 10, Kind::Int32), f(378, 15, Kind::Int32), f(5003, 8, Kind::Struct), f(2734, 7, Kind::Array), f(425, 20, Kind::Int32), NO, // 4279 ErrorCode ErrorMessage GroupId GroupState GroupEpoch AssignmentEpoch Topology Members AuthorizedOperations
-    NO, f(4763, 14, Kind::Int32), f(1700, 6, Kind::Array), NO, // 4289 ThrottleTimeMs Groups
-    f(2808, 4, Kind::String), f(2863, 8, Kind::Int8), f(4401, 12, Kind::Array), f(4342, 9, Kind::String), f(4547, 6, Kind::Array), f(4639, 10, Kind::Array), NO, // 4293 Name NodeType SourceTopics SinkTopic Stores Successors
-    f(4626, 13, Kind::String), f(2871, 5, Kind::Array), NO, // 4300 SubtopologyId Nodes
-    f(4379, 6, Kind::Struct), f(3477, 9, Kind::Struct), NO, // 4303 Source Processor
-    f(4613, 13, Kind::Array), f(1629, 12, Kind::Array), NO, // 4306 Subtopologies GlobalStores
-    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1651, 7, Kind::String), f(1681, 10, Kind::String), f(1641, 10, Kind::Int32), f(378, 15, Kind::Int32), f(5003, 8, Kind::Struct), f(2734, 7, Kind::Array), f(425, 20, Kind::Int32), f(5011, 19, Kind::Struct), f(5057, 25, Kind::Int8), f(404, 12, Kind::String), NO, // 4309 ErrorCode ErrorMessage GroupId GroupState GroupEpoch AssignmentEpoch Topology Members AuthorizedOperations TopologyDescription TopologyDescriptionStatus AssignorName
-    NO, f(4763, 14, Kind::Int32), f(1700, 6, Kind::Array), NO, // 4322 ThrottleTimeMs Groups
-    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 4326 TopicName Partitions
-    f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, // 4329 GroupId Topics
-    NO, f(1700, 6, Kind::Array), NO, // 4332 Groups
-    f(3134, 14, Kind::Int32), f(4442, 11, Kind::Int64), f(2357, 11, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 4335 PartitionIndex StartOffset LeaderEpoch ErrorCode ErrorMessage
-    f(4940, 9, Kind::String), f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 4341 TopicName TopicId Partitions
-    f(1651, 7, Kind::String), f(4997, 6, Kind::Array), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 4345 GroupId Topics ErrorCode ErrorMessage
-    NO, f(4763, 14, Kind::Int32), f(1700, 6, Kind::Array), NO, // 4350 ThrottleTimeMs Groups
-    f(3134, 14, Kind::Int32), f(4442, 11, Kind::Int64), f(2357, 11, Kind::Int32), f(2200, 3, Kind::Int64), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 4354 PartitionIndex StartOffset LeaderEpoch Lag ErrorCode ErrorMessage
-    f(4940, 9, Kind::String), f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 4361 TopicName TopicId Partitions
-    f(1651, 7, Kind::String), f(4997, 6, Kind::Array), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 4365 GroupId Topics ErrorCode ErrorMessage
-    NO, f(4763, 14, Kind::Int32), f(1700, 6, Kind::Array), NO, // 4370 ThrottleTimeMs Groups
-    f(3134, 14, Kind::Int32), f(4442, 11, Kind::Int64), NO, // 4374 PartitionIndex StartOffset
-    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 4377 TopicName Partitions
-    NO, f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, // 4380 GroupId Topics
-    f(4940, 9, Kind::String), f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 4384 TopicName TopicId Partitions
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4081, 9, Kind::Array), NO, // 4388 ThrottleTimeMs ErrorCode ErrorMessage Responses
-    f(4940, 9, Kind::String), NO, // 4394 TopicName
-    NO, f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, // 4396 GroupId Topics
-    f(4940, 9, Kind::String), f(4933, 7, Kind::Uuid), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 4400 TopicName TopicId ErrorCode ErrorMessage
-    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4081, 9, Kind::Array), NO, // 4405 ThrottleTimeMs ErrorCode ErrorMessage Responses
-    NO, f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(5082, 13, Kind::Int32), f(5011, 19, Kind::Struct), NO, // 4411 GroupId MemberId TopologyEpoch TopologyDescription
-    NO, f(890, 12, Kind::Int32), NO, // 4417 ControllerId
+    f(2808, 4, Kind::String), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 2631 Name ErrorCode ErrorMessage
+    f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, // 2635 ThrottleTimeMs Results
+    NO, f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, // 2638 ThrottleTimeMs Results
+    f(3455, 13, Kind::String), f(3442, 13, Kind::String), NO, // 2642 PrincipalType PrincipalName
+    f(3728, 8, Kind::Array), f(2541, 13, Kind::Int64), NO, // 2645 Renewers MaxLifetimeMs
+    f(3455, 13, Kind::String), f(3442, 13, Kind::String), NO, // 2648 PrincipalType PrincipalName
+    NO, f(3728, 8, Kind::Array), f(2541, 13, Kind::Int64), NO, // 2651 Renewers MaxLifetimeMs
+    NO, f(3030, 18, Kind::String), f(3012, 18, Kind::String), f(3728, 8, Kind::Array), f(2541, 13, Kind::Int64), NO, // 2655 OwnerPrincipalType OwnerPrincipalName Renewers MaxLifetimeMs
+    f(1392, 9, Kind::Int16), f(3455, 13, Kind::String), f(3442, 13, Kind::String), f(2130, 16, Kind::Int64), f(1446, 17, Kind::Int64), f(2608, 14, Kind::Int64), f(4795, 7, Kind::String), f(1749, 4, Kind::Bytes), f(4763, 14, Kind::Int32), NO, // 2661 ErrorCode PrincipalType PrincipalName IssueTimestampMs ExpiryTimestampMs MaxTimestampMs TokenId Hmac ThrottleTimeMs
+    NO, f(1392, 9, Kind::Int16), f(3455, 13, Kind::String), f(3442, 13, Kind::String), f(2130, 16, Kind::Int64), f(1446, 17, Kind::Int64), f(2608, 14, Kind::Int64), f(4795, 7, Kind::String), f(1749, 4, Kind::Bytes), f(4763, 14, Kind::Int32), NO, // 2671 ErrorCode PrincipalType PrincipalName IssueTimestampMs ExpiryTimestampMs MaxTimestampMs TokenId Hmac ThrottleTimeMs
+    NO, f(1392, 9, Kind::Int16), f(3455, 13, Kind::String), f(3442, 13, Kind::String), f(4829, 27, Kind::String), f(4802, 27, Kind::String), f(2130, 16, Kind::Int64), f(1446, 17, Kind::Int64), f(2608, 14, Kind::Int64), f(4795, 7, Kind::String), f(1749, 4, Kind::Bytes), f(4763, 14, Kind::Int32), NO, // 2682 ErrorCode PrincipalType PrincipalName TokenRequesterPrincipalType TokenRequesterPrincipalName IssueTimestampMs ExpiryTimestampMs MaxTimestampMs TokenId Hmac ThrottleTimeMs
+    f(1749, 4, Kind::Bytes), f(3715, 13, Kind::Int64), NO, // 2695 Hmac RenewPeriodMs
+    NO, f(1749, 4, Kind::Bytes), f(3715, 13, Kind::Int64), NO, // 2698 Hmac RenewPeriodMs
+    f(1392, 9, Kind::Int16), f(1446, 17, Kind::Int64), f(4763, 14, Kind::Int32), NO, // 2702 ErrorCode ExpiryTimestampMs ThrottleTimeMs
+    NO, f(1392, 9, Kind::Int16), f(1446, 17, Kind::Int64), f(4763, 14, Kind::Int32), NO, // 2706 ErrorCode ExpiryTimestampMs ThrottleTimeMs
+    f(1749, 4, Kind::Bytes), f(1413, 18, Kind::Int64), NO, // 2711 Hmac ExpiryTimePeriodMs
+    NO, f(1749, 4, Kind::Bytes), f(1413, 18, Kind::Int64), NO, // 2714 Hmac ExpiryTimePeriodMs
+    f(3048, 6, Kind::Array), NO, // 2718 Owners
+    NO, f(3048, 6, Kind::Array), NO, // 2720 Owners
+    f(3455, 13, Kind::String), f(3442, 13, Kind::String), f(2116, 14, Kind::Int64), f(1431, 15, Kind::Int64), f(2596, 12, Kind::Int64), f(4795, 7, Kind::String), f(1749, 4, Kind::Bytes), f(3728, 8, Kind::Array), NO, // 2723 PrincipalType PrincipalName IssueTimestamp ExpiryTimestamp MaxTimestamp TokenId Hmac Renewers
+    f(1392, 9, Kind::Int16), f(4856, 6, Kind::Array), f(4763, 14, Kind::Int32), NO, // 2732 ErrorCode Tokens ThrottleTimeMs
+    f(3455, 13, Kind::String), f(3442, 13, Kind::String), f(2116, 14, Kind::Int64), f(1431, 15, Kind::Int64), f(2596, 12, Kind::Int64), f(4795, 7, Kind::String), f(1749, 4, Kind::Bytes), f(3728, 8, Kind::Array), NO, // 2736 PrincipalType PrincipalName IssueTimestamp ExpiryTimestamp MaxTimestamp TokenId Hmac Renewers
+    NO, f(1392, 9, Kind::Int16), f(4856, 6, Kind::Array), f(4763, 14, Kind::Int32), NO, // 2745 ErrorCode Tokens ThrottleTimeMs
+    f(3455, 13, Kind::String), f(3442, 13, Kind::String), f(4829, 27, Kind::String), f(4802, 27, Kind::String), f(2116, 14, Kind::Int64), f(1431, 15, Kind::Int64), f(2596, 12, Kind::Int64), f(4795, 7, Kind::String), f(1749, 4, Kind::Bytes), f(3728, 8, Kind::Array), NO, // 2750 PrincipalType PrincipalName TokenRequesterPrincipalType TokenRequesterPrincipalName IssueTimestamp ExpiryTimestamp MaxTimestamp TokenId Hmac Renewers
+    NO, f(1392, 9, Kind::Int16), f(4856, 6, Kind::Array), f(4763, 14, Kind::Int32), NO, // 2761 ErrorCode Tokens ThrottleTimeMs
+    f(1706, 11, Kind::Array), NO, // 2766 GroupsNames
+    NO, f(1706, 11, Kind::Array), NO, // 2768 GroupsNames
+    f(1651, 7, Kind::String), f(1392, 9, Kind::Int16), NO, // 2771 GroupId ErrorCode
+    f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, // 2774 ThrottleTimeMs Results
+    f(1651, 7, Kind::String), f(1392, 9, Kind::Int16), NO, // 2777 GroupId ErrorCode
+    NO, f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, // 2780 ThrottleTimeMs Results
+    f(1651, 7, Kind::String), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 2784 GroupId ErrorCode ErrorMessage
+    NO, f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, // 2788 ThrottleTimeMs Results
+    f(4959, 15, Kind::Array), f(4777, 9, Kind::Int32), NO, // 2792 TopicPartitions TimeoutMs
+    f(1257, 12, Kind::Int8), f(4959, 15, Kind::Array), f(4777, 9, Kind::Int32), NO, // 2795 ElectionType TopicPartitions TimeoutMs
+    NO, f(1257, 12, Kind::Int8), f(4959, 15, Kind::Array), f(4777, 9, Kind::Int32), NO, // 2799 ElectionType TopicPartitions TimeoutMs
+    f(3123, 11, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 2804 PartitionId ErrorCode ErrorMessage
+    f(4862, 5, Kind::String), f(3199, 15, Kind::Array), NO, // 2808 Topic PartitionResult
+    f(4763, 14, Kind::Int32), f(3798, 22, Kind::Array), NO, // 2811 ThrottleTimeMs ReplicaElectionResults
+    f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(3798, 22, Kind::Array), NO, // 2814 ThrottleTimeMs ErrorCode ReplicaElectionResults
+    f(3123, 11, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 2818 PartitionId ErrorCode ErrorMessage
+    f(4862, 5, Kind::String), f(3199, 15, Kind::Array), NO, // 2822 Topic PartitionResult
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(3798, 22, Kind::Array), NO, // 2825 ThrottleTimeMs ErrorCode ReplicaElectionResults
+    f(2808, 4, Kind::String), f(799, 15, Kind::Int8), f(5534, 5, Kind::String), NO, // 2830 Name ConfigOperation Value
+    f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), f(851, 7, Kind::Array), NO, // 2834 ResourceType ResourceName Configs
+    f(4038, 9, Kind::Array), f(5522, 12, Kind::Bool), NO, // 2838 Resources ValidateOnly
+    f(2808, 4, Kind::String), f(799, 15, Kind::Int8), f(5534, 5, Kind::String), NO, // 2841 Name ConfigOperation Value
+    f(3995, 12, Kind::Int8), f(3946, 12, Kind::String), f(851, 7, Kind::Array), NO, // 2845 ResourceType ResourceName Configs
+    NO, f(4038, 9, Kind::Array), f(5522, 12, Kind::Bool), NO, // 2849 Resources ValidateOnly
+    f(3134, 14, Kind::Int32), f(3865, 8, Kind::Array), NO, // 2853 PartitionIndex Replicas
+    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 2856 Name Partitions
+    NO, f(4777, 9, Kind::Int32), f(4997, 6, Kind::Array), NO, // 2859 TimeoutMs Topics
+    NO, f(4777, 9, Kind::Int32), f(327, 28, Kind::Bool), f(4997, 6, Kind::Array), NO, // 2863 TimeoutMs AllowReplicationFactorChange Topics
+    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 2868 PartitionIndex ErrorCode ErrorMessage
+    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 2872 Name Partitions
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4081, 9, Kind::Array), NO, // 2875 ThrottleTimeMs ErrorCode ErrorMessage Responses
+    NO, f(4763, 14, Kind::Int32), f(327, 28, Kind::Bool), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4081, 9, Kind::Array), NO, // 2881 ThrottleTimeMs AllowReplicationFactorChange ErrorCode ErrorMessage Responses
+    NO, f(4777, 9, Kind::Int32), f(4997, 6, Kind::Array), NO, // 2888 TimeoutMs Topics
+    f(3134, 14, Kind::Int32), f(3865, 8, Kind::Array), f(277, 14, Kind::Array), f(3699, 16, Kind::Array), NO, // 2892 PartitionIndex Replicas AddingReplicas RemovingReplicas
+    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 2897 Name Partitions
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4997, 6, Kind::Array), NO, // 2900 ThrottleTimeMs ErrorCode ErrorMessage Topics
+    f(3134, 14, Kind::Int32), NO, // 2906 PartitionIndex
+    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 2908 Name Partitions
+    f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, // 2911 GroupId Topics
+    f(1392, 9, Kind::Int16), f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), NO, // 2914 ErrorCode ThrottleTimeMs Topics
+    f(1370, 10, Kind::String), f(2512, 9, Kind::Int8), f(2507, 5, Kind::String), NO, // 2918 EntityType MatchType Match
+    f(774, 10, Kind::Array), f(4553, 6, Kind::Bool), NO, // 2922 Components Strict
+    f(1370, 10, Kind::String), f(2512, 9, Kind::Int8), f(2507, 5, Kind::String), NO, // 2925 EntityType MatchType Match
+    NO, f(774, 10, Kind::Array), f(4553, 6, Kind::Bool), NO, // 2929 Components Strict
+    f(1370, 10, Kind::String), f(1360, 10, Kind::String), NO, // 2933 EntityType EntityName
+    f(2190, 3, Kind::String), f(5534, 5, Kind::Float64), NO, // 2936 Key Value
+    f(1354, 6, Kind::Array), f(5539, 6, Kind::Array), NO, // 2939 Entity Values
+    f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1380, 7, Kind::Array), NO, // 2942 ThrottleTimeMs ErrorCode ErrorMessage Entries
+    f(1370, 10, Kind::String), f(1360, 10, Kind::String), NO, // 2947 EntityType EntityName
+    f(2190, 3, Kind::String), f(5534, 5, Kind::Float64), NO, // 2950 Key Value
+    f(1354, 6, Kind::Array), f(5539, 6, Kind::Array), NO, // 2953 Entity Values
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1380, 7, Kind::Array), NO, // 2956 ThrottleTimeMs ErrorCode ErrorMessage Entries
+    f(2190, 3, Kind::String), f(5534, 5, Kind::Float64), f(3693, 6, Kind::Bool), NO, // 2962 Key Value Remove
+    f(1354, 6, Kind::Array), f(3009, 3, Kind::Array), NO, // 2966 Entity Ops
+    f(1380, 7, Kind::Array), f(5522, 12, Kind::Bool), NO, // 2969 Entries ValidateOnly
+    f(2190, 3, Kind::String), f(5534, 5, Kind::Float64), f(3693, 6, Kind::Bool), NO, // 2972 Key Value Remove
+    f(1354, 6, Kind::Array), f(3009, 3, Kind::Array), NO, // 2976 Entity Ops
+    NO, f(1380, 7, Kind::Array), f(5522, 12, Kind::Bool), NO, // 2979 Entries ValidateOnly
+    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1354, 6, Kind::Array), NO, // 2983 ErrorCode ErrorMessage Entity
+    f(4763, 14, Kind::Int32), f(1380, 7, Kind::Array), NO, // 2987 ThrottleTimeMs Entries
+    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1354, 6, Kind::Array), NO, // 2990 ErrorCode ErrorMessage Entity
+    NO, f(4763, 14, Kind::Int32), f(1380, 7, Kind::Array), NO, // 2994 ThrottleTimeMs Entries
+    f(2808, 4, Kind::String), NO, // 2998 Name
+    NO, f(5421, 5, Kind::Array), NO, // 3000 Users
+    f(2656, 9, Kind::Int8), f(2146, 10, Kind::Int32), NO, // 3003 Mechanism Iterations
+    f(5405, 4, Kind::String), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(991, 15, Kind::Array), NO, // 3006 User ErrorCode ErrorMessage CredentialInfos
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4090, 7, Kind::Array), NO, // 3011 ThrottleTimeMs ErrorCode ErrorMessage Results
+    f(2808, 4, Kind::String), f(2656, 9, Kind::Int8), NO, // 3017 Name Mechanism
+    f(2808, 4, Kind::String), f(2656, 9, Kind::Int8), f(2146, 10, Kind::Int32), f(4174, 4, Kind::Bytes), f(4178, 14, Kind::Bytes), NO, // 3020 Name Mechanism Iterations Salt SaltedPassword
+    NO, f(1129, 9, Kind::Array), f(5384, 10, Kind::Array), NO, // 3026 Deletions Upsertions
+    f(5405, 4, Kind::String), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 3030 User ErrorCode ErrorMessage
+    NO, f(4763, 14, Kind::Int32), f(4090, 7, Kind::Array), NO, // 3034 ThrottleTimeMs Results
+    f(3134, 14, Kind::Int32), f(3820, 12, Kind::Int32), f(3832, 9, Kind::Int32), f(2280, 15, Kind::Int32), f(2270, 10, Kind::Int64), NO, // 3038 PartitionIndex ReplicaEpoch ReplicaId LastOffsetEpoch LastOffset
+    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3044 TopicName Partitions
+    NO, f(689, 9, Kind::String), f(4997, 6, Kind::Array), NO, // 3047 ClusterId Topics
+    f(3134, 14, Kind::Int32), f(3820, 12, Kind::Int32), f(3832, 9, Kind::Int32), f(3780, 18, Kind::Uuid), f(5566, 16, Kind::Uuid), f(2280, 15, Kind::Int32), f(2270, 10, Kind::Int64), NO, // 3051 PartitionIndex ReplicaEpoch ReplicaId ReplicaDirectoryId VoterDirectoryId LastOffsetEpoch LastOffset
+    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3059 TopicName Partitions
+    NO, f(689, 9, Kind::String), f(5582, 7, Kind::Int32), f(4997, 6, Kind::Array), NO, // 3062 ClusterId VoterId Topics
+    f(3134, 14, Kind::Int32), f(3820, 12, Kind::Int32), f(3832, 9, Kind::Int32), f(3780, 18, Kind::Uuid), f(5566, 16, Kind::Uuid), f(2280, 15, Kind::Int32), f(2270, 10, Kind::Int64), f(3334, 7, Kind::Bool), NO, // 3067 PartitionIndex ReplicaEpoch ReplicaId ReplicaDirectoryId VoterDirectoryId LastOffsetEpoch LastOffset PreVote
+    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3076 TopicName Partitions
+    NO, f(689, 9, Kind::String), f(5582, 7, Kind::Int32), f(4997, 6, Kind::Array), NO, // 3079 ClusterId VoterId Topics
+    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(5555, 11, Kind::Bool), NO, // 3084 PartitionIndex ErrorCode LeaderId LeaderEpoch VoteGranted
+    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3090 TopicName Partitions
+    NO, f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, // 3093 ErrorCode Topics
+    f(2857, 6, Kind::Int32), f(1753, 4, Kind::String), f(3322, 4, Kind::Uint16), NO, // 3097 NodeId Host Port
+    f(2844, 13, Kind::Array), NO, // 3101 NodeEndpoints
+    NO, f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, // 3103 ErrorCode Topics
+    f(3134, 14, Kind::Int32), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), NO, // 3107 PartitionIndex LeaderId LeaderEpoch
+    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3111 TopicName Partitions
+    f(689, 9, Kind::String), f(4997, 6, Kind::Array), NO, // 3114 ClusterId Topics
+    f(3134, 14, Kind::Int32), f(5566, 16, Kind::Uuid), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), NO, // 3117 PartitionIndex VoterDirectoryId LeaderId LeaderEpoch
+    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3122 TopicName Partitions
+    f(2808, 4, Kind::String), f(1753, 4, Kind::String), f(3322, 4, Kind::Uint16), NO, // 3125 Name Host Port
+    NO, f(689, 9, Kind::String), f(5582, 7, Kind::Int32), f(4997, 6, Kind::Array), f(2342, 15, Kind::Array), NO, // 3129 ClusterId VoterId Topics LeaderEndpoints
+    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), NO, // 3135 PartitionIndex ErrorCode LeaderId LeaderEpoch
+    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3140 TopicName Partitions
+    f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, // 3143 ErrorCode Topics
+    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), NO, // 3146 PartitionIndex ErrorCode LeaderId LeaderEpoch
+    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3151 TopicName Partitions
+    NO, f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, // 3154 ErrorCode Topics
+    f(3134, 14, Kind::Int32), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(3380, 19, Kind::Array), NO, // 3158 PartitionIndex LeaderId LeaderEpoch PreferredSuccessors
+    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3163 TopicName Partitions
+    f(689, 9, Kind::String), f(4997, 6, Kind::Array), NO, // 3166 ClusterId Topics
+    f(551, 11, Kind::Int32), f(531, 20, Kind::Uuid), NO, // 3169 CandidateId CandidateDirectoryId
+    f(3134, 14, Kind::Int32), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(3341, 19, Kind::Array), NO, // 3172 PartitionIndex LeaderId LeaderEpoch PreferredCandidates
+    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3177 TopicName Partitions
+    NO, f(689, 9, Kind::String), f(4997, 6, Kind::Array), f(2342, 15, Kind::Array), NO, // 3180 ClusterId Topics LeaderEndpoints
+    f(3134, 14, Kind::Int32), NO, // 3185 PartitionIndex
+    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3187 TopicName Partitions
+    NO, f(4997, 6, Kind::Array), NO, // 3190 Topics
+    f(3832, 9, Kind::Int32), f(2462, 12, Kind::Int64), NO, // 3193 ReplicaId LogEndOffset
+    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(1736, 13, Kind::Int64), f(1079, 13, Kind::Array), f(2889, 9, Kind::Array), NO, // 3196 PartitionIndex ErrorCode LeaderId LeaderEpoch HighWatermark CurrentVoters Observers
+    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3204 TopicName Partitions
+    NO, f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, // 3207 ErrorCode Topics
+    f(3832, 9, Kind::Int32), f(2462, 12, Kind::Int64), f(2224, 18, Kind::Int64), f(2203, 21, Kind::Int64), NO, // 3211 ReplicaId LogEndOffset LastFetchTimestamp LastCaughtUpTimestamp
+    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(1736, 13, Kind::Int64), f(1079, 13, Kind::Array), f(2889, 9, Kind::Array), NO, // 3216 PartitionIndex ErrorCode LeaderId LeaderEpoch HighWatermark CurrentVoters Observers
+    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3224 TopicName Partitions
+    NO, f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, // 3227 ErrorCode Topics
+    f(3832, 9, Kind::Int32), f(3780, 18, Kind::Uuid), f(2462, 12, Kind::Int64), f(2224, 18, Kind::Int64), f(2203, 21, Kind::Int64), NO, // 3231 ReplicaId ReplicaDirectoryId LogEndOffset LastFetchTimestamp LastCaughtUpTimestamp
+    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(1736, 13, Kind::Int64), f(1079, 13, Kind::Array), f(2889, 9, Kind::Array), NO, // 3237 PartitionIndex ErrorCode ErrorMessage LeaderId LeaderEpoch HighWatermark CurrentVoters Observers
+    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3246 TopicName Partitions
+    f(2857, 6, Kind::Int32), f(2403, 9, Kind::Array), NO, // 3249 NodeId Listeners
+    NO, f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4997, 6, Kind::Array), f(2871, 5, Kind::Array), NO, // 3252 ErrorCode ErrorMessage Topics Nodes
+    f(3134, 14, Kind::Int32), f(2357, 11, Kind::Int32), f(2812, 6, Kind::Array), f(3076, 14, Kind::Int32), NO, // 3258 PartitionIndex LeaderEpoch NewIsr PartitionEpoch
+    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3263 TopicName Partitions
+    NO, f(507, 8, Kind::Int32), f(496, 11, Kind::Int64), f(4997, 6, Kind::Array), NO, // 3266 BrokerId BrokerEpoch Topics
+    f(3134, 14, Kind::Int32), f(2357, 11, Kind::Int32), f(2812, 6, Kind::Array), f(2376, 19, Kind::Int8), f(3076, 14, Kind::Int32), NO, // 3271 PartitionIndex LeaderEpoch NewIsr LeaderRecoveryState PartitionEpoch
+    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3277 TopicName Partitions
+    NO, f(507, 8, Kind::Int32), f(496, 11, Kind::Int64), f(4997, 6, Kind::Array), NO, // 3280 BrokerId BrokerEpoch Topics
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 3285 TopicId Partitions
+    NO, f(507, 8, Kind::Int32), f(496, 11, Kind::Int64), f(4997, 6, Kind::Array), NO, // 3288 BrokerId BrokerEpoch Topics
+    f(507, 8, Kind::Int32), f(496, 11, Kind::Int64), NO, // 3293 BrokerId BrokerEpoch
+    f(3134, 14, Kind::Int32), f(2357, 11, Kind::Int32), f(2818, 16, Kind::Array), f(2376, 19, Kind::Int8), f(3076, 14, Kind::Int32), NO, // 3296 PartitionIndex LeaderEpoch NewIsrWithEpochs LeaderRecoveryState PartitionEpoch
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 3302 TopicId Partitions
+    NO, f(507, 8, Kind::Int32), f(496, 11, Kind::Int64), f(4997, 6, Kind::Array), NO, // 3305 BrokerId BrokerEpoch Topics
+    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(2105, 3, Kind::Array), f(3076, 14, Kind::Int32), NO, // 3310 PartitionIndex ErrorCode LeaderId LeaderEpoch Isr PartitionEpoch
+    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3317 TopicName Partitions
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, // 3320 ThrottleTimeMs ErrorCode Topics
+    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(2105, 3, Kind::Array), f(2376, 19, Kind::Int8), f(3076, 14, Kind::Int32), NO, // 3325 PartitionIndex ErrorCode LeaderId LeaderEpoch Isr LeaderRecoveryState PartitionEpoch
+    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3333 TopicName Partitions
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, // 3336 ThrottleTimeMs ErrorCode Topics
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 3341 TopicId Partitions
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, // 3344 ThrottleTimeMs ErrorCode Topics
+    f(1463, 7, Kind::String), f(2632, 15, Kind::Int16), f(313, 14, Kind::Bool), NO, // 3349 Feature MaxVersionLevel AllowDowngrade
+    NO, f(5663, 9, Kind::Int32), f(1470, 14, Kind::Array), NO, // 3353 timeoutMs FeatureUpdates
+    f(1463, 7, Kind::String), f(2632, 15, Kind::Int16), f(5373, 11, Kind::Int8), NO, // 3357 Feature MaxVersionLevel UpgradeType
+    NO, f(5663, 9, Kind::Int32), f(1470, 14, Kind::Array), f(5522, 12, Kind::Bool), NO, // 3361 timeoutMs FeatureUpdates ValidateOnly
+    f(1463, 7, Kind::String), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 3366 Feature ErrorCode ErrorMessage
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4090, 7, Kind::Array), NO, // 3370 ThrottleTimeMs ErrorCode ErrorMessage Results
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 3376 ThrottleTimeMs ErrorCode ErrorMessage
+    NO, f(3890, 11, Kind::Bytes), f(3901, 16, Kind::Bytes), f(572, 17, Kind::Bytes), NO, // 3381 RequestData RequestPrincipal ClientHostAddress
+    NO, f(4047, 12, Kind::Bytes), f(1392, 9, Kind::Int16), NO, // 3386 ResponseData ErrorCode
+    f(3054, 9, Kind::Int32), f(1019, 18, Kind::Int32), f(4369, 10, Kind::Struct), f(3326, 8, Kind::Int64), NO, // 3390 Partition CurrentLeaderEpoch SnapshotId Position
+    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 3395 Name Partitions
+    NO, f(3832, 9, Kind::Int32), f(2533, 8, Kind::Int32), f(4997, 6, Kind::Array), NO, // 3398 ReplicaId MaxBytes Topics
+    f(3054, 9, Kind::Int32), f(1019, 18, Kind::Int32), f(4369, 10, Kind::Struct), f(3326, 8, Kind::Int64), NO, // 3403 Partition CurrentLeaderEpoch SnapshotId Position
+    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 3408 Name Partitions
+    NO, f(3832, 9, Kind::Int32), f(2533, 8, Kind::Int32), f(4997, 6, Kind::Array), NO, // 3411 ReplicaId MaxBytes Topics
+    f(1964, 5, Kind::Int32), f(1392, 9, Kind::Int16), f(4369, 10, Kind::Struct), f(4351, 4, Kind::Int64), f(3326, 8, Kind::Int64), f(5295, 16, Kind::Records), NO, // 3416 Index ErrorCode SnapshotId Size Position UnalignedRecords
+    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 3423 Name Partitions
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, // 3426 ThrottleTimeMs ErrorCode Topics
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(4997, 6, Kind::Array), NO, // 3431 ThrottleTimeMs ErrorCode Topics
+    NO, f(1817, 34, Kind::Bool), NO, // 3436 IncludeClusterAuthorizedOperations
+    NO, f(1817, 34, Kind::Bool), f(1333, 12, Kind::Int8), NO, // 3439 IncludeClusterAuthorizedOperations EndpointType
+    NO, f(1817, 34, Kind::Bool), f(1333, 12, Kind::Int8), f(1871, 20, Kind::Bool), NO, // 3443 IncludeClusterAuthorizedOperations EndpointType IncludeFencedBrokers
+    f(507, 8, Kind::Int32), f(1753, 4, Kind::String), f(3322, 4, Kind::Int32), f(3613, 4, Kind::String), NO, // 3448 BrokerId Host Port Rack
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(689, 9, Kind::String), f(890, 12, Kind::Int32), f(524, 7, Kind::Array), f(662, 27, Kind::Int32), NO, // 3453 ThrottleTimeMs ErrorCode ErrorMessage ClusterId ControllerId Brokers ClusterAuthorizedOperations
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1333, 12, Kind::Int8), f(689, 9, Kind::String), f(890, 12, Kind::Int32), f(524, 7, Kind::Array), f(662, 27, Kind::Int32), NO, // 3462 ThrottleTimeMs ErrorCode ErrorMessage EndpointType ClusterId ControllerId Brokers ClusterAuthorizedOperations
+    f(507, 8, Kind::Int32), f(1753, 4, Kind::String), f(3322, 4, Kind::Int32), f(3613, 4, Kind::String), f(2017, 8, Kind::Bool), NO, // 3472 BrokerId Host Port Rack IsFenced
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1333, 12, Kind::Int8), f(689, 9, Kind::String), f(890, 12, Kind::Int32), f(524, 7, Kind::Array), f(662, 27, Kind::Int32), NO, // 3478 ThrottleTimeMs ErrorCode ErrorMessage EndpointType ClusterId ControllerId Brokers ClusterAuthorizedOperations
+    NO, f(4997, 6, Kind::Array), NO, // 3488 Topics
+    f(3499, 10, Kind::Int64), f(3486, 13, Kind::Int32), f(2295, 12, Kind::Int32), f(2323, 13, Kind::Int64), f(902, 16, Kind::Int32), f(1058, 21, Kind::Int64), NO, // 3491 ProducerId ProducerEpoch LastSequence LastTimestamp CoordinatorEpoch CurrentTxnStartOffset
+    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(251, 15, Kind::Array), NO, // 3498 PartitionIndex ErrorCode ErrorMessage ActiveProducers
+    f(2808, 4, Kind::String), f(3242, 10, Kind::Array), NO, // 3503 Name Partitions
+    NO, f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), NO, // 3506 ThrottleTimeMs Topics
+    f(2808, 4, Kind::String), f(1753, 4, Kind::String), f(3322, 4, Kind::Uint16), f(4192, 16, Kind::Int16), NO, // 3510 Name Host Port SecurityProtocol
+    f(2808, 4, Kind::String), f(2764, 19, Kind::Int16), f(2577, 19, Kind::Int16), NO, // 3515 Name MinSupportedVersion MaxSupportedVersion
+    NO, f(507, 8, Kind::Int32), f(689, 9, Kind::String), f(1777, 13, Kind::Uuid), f(2403, 9, Kind::Array), f(1484, 8, Kind::Array), f(3613, 4, Kind::String), NO, // 3519 BrokerId ClusterId IncarnationId Listeners Features Rack
+    NO, f(507, 8, Kind::Int32), f(689, 9, Kind::String), f(1777, 13, Kind::Uuid), f(2403, 9, Kind::Array), f(1484, 8, Kind::Array), f(3613, 4, Kind::String), f(2046, 19, Kind::Bool), NO, // 3527 BrokerId ClusterId IncarnationId Listeners Features Rack IsMigratingZkBroker
+    f(0, 0, Kind::Uuid), NO, // 3536 
+    NO, f(507, 8, Kind::Int32), f(689, 9, Kind::String), f(1777, 13, Kind::Uuid), f(2403, 9, Kind::Array), f(1484, 8, Kind::Array), f(3613, 4, Kind::String), f(2046, 19, Kind::Bool), f(2455, 7, Kind::Array), NO, // 3538 BrokerId ClusterId IncarnationId Listeners Features Rack IsMigratingZkBroker LogDirs
+    NO, f(507, 8, Kind::Int32), f(689, 9, Kind::String), f(1777, 13, Kind::Uuid), f(2403, 9, Kind::Array), f(1484, 8, Kind::Array), f(3613, 4, Kind::String), f(2046, 19, Kind::Bool), f(2455, 7, Kind::Array), f(3399, 19, Kind::Int64), NO, // 3548 BrokerId ClusterId IncarnationId Listeners Features Rack IsMigratingZkBroker LogDirs PreviousBrokerEpoch
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(496, 11, Kind::Int64), NO, // 3559 ThrottleTimeMs ErrorCode BrokerEpoch
+    NO, f(507, 8, Kind::Int32), f(496, 11, Kind::Int64), f(1037, 21, Kind::Int64), f(5589, 9, Kind::Bool), f(5598, 12, Kind::Bool), NO, // 3564 BrokerId BrokerEpoch CurrentMetadataOffset WantFence WantShutDown
+    f(2898, 14, Kind::Array), NO, // 3571 OfflineLogDirs
+    NO, f(507, 8, Kind::Int32), f(496, 11, Kind::Int64), f(1037, 21, Kind::Int64), f(5589, 9, Kind::Bool), f(5598, 12, Kind::Bool), NO, // 3573 BrokerId BrokerEpoch CurrentMetadataOffset WantFence WantShutDown
+    f(962, 15, Kind::Array), NO, // 3580 CordonedLogDirs
+    NO, f(507, 8, Kind::Int32), f(496, 11, Kind::Int64), f(1037, 21, Kind::Int64), f(5589, 9, Kind::Bool), f(5598, 12, Kind::Bool), NO, // 3582 BrokerId BrokerEpoch CurrentMetadataOffset WantFence WantShutDown
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1979, 10, Kind::Bool), f(2017, 8, Kind::Bool), f(4309, 14, Kind::Bool), NO, // 3589 ThrottleTimeMs ErrorCode IsCaughtUp IsFenced ShouldShutDown
+    NO, f(507, 8, Kind::Int32), NO, // 3596 BrokerId
+    f(0, 0, Kind::String), NO, // 3599 
+    NO, f(5252, 16, Kind::Array), NO, // 3601 TransactionalIds
+    f(1392, 9, Kind::Int16), f(5215, 15, Kind::String), f(5144, 16, Kind::String), f(5177, 20, Kind::Int32), f(5122, 22, Kind::Int64), f(3499, 10, Kind::Int64), f(3486, 13, Kind::Int16), f(4997, 6, Kind::Array), NO, // 3604 ErrorCode TransactionalId TransactionState TransactionTimeoutMs TransactionStartTimeMs ProducerId ProducerEpoch Topics
+    NO, f(4763, 14, Kind::Int32), f(5160, 17, Kind::Array), NO, // 3613 ThrottleTimeMs TransactionStates
+    NO, f(4495, 12, Kind::Array), f(3509, 17, Kind::Array), NO, // 3617 StateFilters ProducerIdFilters
+    NO, f(4495, 12, Kind::Array), f(3509, 17, Kind::Array), f(1243, 14, Kind::Int64), NO, // 3621 StateFilters ProducerIdFilters DurationFilter
+    NO, f(4495, 12, Kind::Array), f(3509, 17, Kind::Array), f(1243, 14, Kind::Int64), f(5230, 22, Kind::String), NO, // 3626 StateFilters ProducerIdFilters DurationFilter TransactionalIdPattern
+    f(5215, 15, Kind::String), f(3499, 10, Kind::Int64), f(5144, 16, Kind::String), NO, // 3632 TransactionalId ProducerId TransactionState
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(5354, 19, Kind::Array), f(5160, 17, Kind::Array), NO, // 3636 ThrottleTimeMs ErrorCode UnknownStateFilters TransactionStates
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(3539, 15, Kind::Int64), f(3526, 13, Kind::Int32), NO, // 3642 ThrottleTimeMs ErrorCode ProducerIdStart ProducerIdLen
+    NO, f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(2691, 11, Kind::Int32), f(1969, 10, Kind::String), f(3617, 6, Kind::String), f(3637, 18, Kind::Int32), f(4559, 20, Kind::Array), f(4208, 14, Kind::String), f(4959, 15, Kind::Array), NO, // 3648 GroupId MemberId MemberEpoch InstanceId RackId RebalanceTimeoutMs SubscribedTopicNames ServerAssignor TopicPartitions
+    NO, f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(2691, 11, Kind::Int32), f(1969, 10, Kind::String), f(3617, 6, Kind::String), f(3637, 18, Kind::Int32), f(4559, 20, Kind::Array), f(4579, 20, Kind::String), f(4208, 14, Kind::String), f(4959, 15, Kind::Array), NO, // 3659 GroupId MemberId MemberEpoch InstanceId RackId RebalanceTimeoutMs SubscribedTopicNames SubscribedTopicRegex ServerAssignor TopicPartitions
+    f(4959, 15, Kind::Array), NO, // 3671 TopicPartitions
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(2702, 8, Kind::String), f(2691, 11, Kind::Int32), f(1717, 19, Kind::Int32), f(368, 10, Kind::Struct), NO, // 3673 ThrottleTimeMs ErrorCode ErrorMessage MemberId MemberEpoch HeartbeatIntervalMs Assignment
+    NO, f(1658, 8, Kind::Array), f(1790, 27, Kind::Bool), NO, // 3682 GroupIds IncludeAuthorizedOperations
+    f(4933, 7, Kind::Uuid), f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 3686 TopicId TopicName Partitions
+    f(4959, 15, Kind::Array), NO, // 3690 TopicPartitions
+    f(2702, 8, Kind::String), f(1969, 10, Kind::String), f(3617, 6, Kind::String), f(2691, 11, Kind::Int32), f(589, 8, Kind::String), f(562, 10, Kind::String), f(4559, 20, Kind::Array), f(4579, 20, Kind::String), f(368, 10, Kind::Struct), f(4674, 16, Kind::Struct), NO, // 3692 MemberId InstanceId RackId MemberEpoch ClientId ClientHost SubscribedTopicNames SubscribedTopicRegex Assignment TargetAssignment
+    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1651, 7, Kind::String), f(1681, 10, Kind::String), f(1641, 10, Kind::Int32), f(378, 15, Kind::Int32), f(404, 12, Kind::String), f(2734, 7, Kind::Array), f(425, 20, Kind::Int32), NO, // 3703 ErrorCode ErrorMessage GroupId GroupState GroupEpoch AssignmentEpoch AssignorName Members AuthorizedOperations
+    NO, f(4763, 14, Kind::Int32), f(1700, 6, Kind::Array), NO, // 3713 ThrottleTimeMs Groups
+    f(2702, 8, Kind::String), f(1969, 10, Kind::String), f(3617, 6, Kind::String), f(2691, 11, Kind::Int32), f(589, 8, Kind::String), f(562, 10, Kind::String), f(4559, 20, Kind::Array), f(4579, 20, Kind::String), f(368, 10, Kind::Struct), f(4674, 16, Kind::Struct), f(2724, 10, Kind::Int8), NO, // 3717 MemberId InstanceId RackId MemberEpoch ClientId ClientHost SubscribedTopicNames SubscribedTopicRegex Assignment TargetAssignment MemberType
+    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1651, 7, Kind::String), f(1681, 10, Kind::String), f(1641, 10, Kind::Int32), f(378, 15, Kind::Int32), f(404, 12, Kind::String), f(2734, 7, Kind::Array), f(425, 20, Kind::Int32), NO, // 3729 ErrorCode ErrorMessage GroupId GroupState GroupEpoch AssignmentEpoch AssignorName Members AuthorizedOperations
+    NO, f(4763, 14, Kind::Int32), f(1700, 6, Kind::Array), NO, // 3739 ThrottleTimeMs Groups
+    NO, f(890, 12, Kind::Int32), f(1777, 13, Kind::Uuid), f(5621, 16, Kind::Bool), f(2403, 9, Kind::Array), f(1484, 8, Kind::Array), NO, // 3743 ControllerId IncarnationId ZkMigrationReady Listeners Features
+    NO, f(597, 16, Kind::Uuid), NO, // 3750 ClientInstanceId
+    f(0, 0, Kind::Int8), NO, // 3753 
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(597, 16, Kind::Uuid), f(4599, 14, Kind::Int32), f(67, 24, Kind::Array), f(3599, 14, Kind::Int32), f(4735, 17, Kind::Int32), f(1185, 16, Kind::Bool), f(3917, 16, Kind::Array), NO, // 3755 ThrottleTimeMs ErrorCode ClientInstanceId SubscriptionId AcceptedCompressionTypes PushIntervalMs TelemetryMaxBytes DeltaTemporality RequestedMetrics
+    NO, f(597, 16, Kind::Uuid), f(4599, 14, Kind::Int32), f(4752, 11, Kind::Bool), f(784, 15, Kind::Int8), f(2749, 7, Kind::Bytes), NO, // 3766 ClientInstanceId SubscriptionId Terminating CompressionType Metrics
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 3773 TopicId Partitions
+    f(1775, 2, Kind::Uuid), f(4997, 6, Kind::Array), NO, // 3776 Id Topics
+    NO, f(507, 8, Kind::Int32), f(496, 11, Kind::Int64), f(1201, 11, Kind::Array), NO, // 3779 BrokerId BrokerEpoch Directories
+    f(1775, 2, Kind::Uuid), f(4997, 6, Kind::Array), NO, // 3784 Id Topics
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1201, 11, Kind::Array), NO, // 3787 ThrottleTimeMs ErrorCode Directories
+    NO, f(4025, 13, Kind::Array), NO, // 3792 ResourceTypes
+    f(3946, 12, Kind::String), NO, // 3795 ResourceName
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(814, 15, Kind::Array), NO, // 3797 ThrottleTimeMs ErrorCode ConfigResources
+    f(3946, 12, Kind::String), f(3995, 12, Kind::Int8), NO, // 3802 ResourceName ResourceType
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(814, 15, Kind::Array), NO, // 3805 ThrottleTimeMs ErrorCode ConfigResources
+    NO, f(4997, 6, Kind::Array), f(4059, 22, Kind::Int32), f(1092, 6, Kind::Struct), NO, // 3810 Topics ResponsePartitionLimit Cursor
+    f(1392, 9, Kind::Int16), f(3134, 14, Kind::Int32), f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(3841, 12, Kind::Array), f(2108, 8, Kind::Array), f(1269, 22, Kind::Array), f(2258, 12, Kind::Array), f(2912, 15, Kind::Array), NO, // 3815 ErrorCode PartitionIndex LeaderId LeaderEpoch ReplicaNodes IsrNodes EligibleLeaderReplicas LastKnownElr OfflineReplicas
+    f(1392, 9, Kind::Int16), f(2808, 4, Kind::String), f(4933, 7, Kind::Uuid), f(2036, 10, Kind::Bool), f(3242, 10, Kind::Array), f(4867, 25, Kind::Int32), NO, // 3825 ErrorCode Name TopicId IsInternal Partitions TopicAuthorizedOperations
+    NO, f(4763, 14, Kind::Int32), f(4997, 6, Kind::Array), f(2834, 10, Kind::Struct), NO, // 3832 ThrottleTimeMs Topics NextCursor
+    NO, f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(2691, 11, Kind::Int32), f(3617, 6, Kind::String), f(4559, 20, Kind::Array), NO, // 3837 GroupId MemberId MemberEpoch RackId SubscribedTopicNames
+    f(2702, 8, Kind::String), f(3617, 6, Kind::String), f(2691, 11, Kind::Int32), f(589, 8, Kind::String), f(562, 10, Kind::String), f(4559, 20, Kind::Array), f(368, 10, Kind::Struct), NO, // 3844 MemberId RackId MemberEpoch ClientId ClientHost SubscribedTopicNames Assignment
+    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1651, 7, Kind::String), f(1681, 10, Kind::String), f(1641, 10, Kind::Int32), f(378, 15, Kind::Int32), f(404, 12, Kind::String), f(2734, 7, Kind::Array), f(425, 20, Kind::Int32), NO, // 3852 ErrorCode ErrorMessage GroupId GroupState GroupEpoch AssignmentEpoch AssignorName Members AuthorizedOperations
+    NO, f(4763, 14, Kind::Int32), f(1700, 6, Kind::Array), NO, // 3862 ThrottleTimeMs Groups
+    f(1562, 11, Kind::Int64), f(2270, 10, Kind::Int64), f(150, 16, Kind::Array), NO, // 3866 FirstOffset LastOffset AcknowledgeTypes
+    f(3134, 14, Kind::Int32), f(3164, 17, Kind::Int32), f(166, 22, Kind::Array), NO, // 3870 PartitionIndex PartitionMaxBytes AcknowledgementBatches
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 3874 TopicId Partitions
+    NO, f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(4292, 17, Kind::Int32), f(2647, 9, Kind::Int32), f(2756, 8, Kind::Int32), f(2533, 8, Kind::Int32), f(4997, 6, Kind::Array), f(1573, 19, Kind::Array), NO, // 3877 GroupId MemberId ShareSessionEpoch MaxWaitMs MinBytes MaxBytes Topics ForgottenTopicsData
+    f(3134, 14, Kind::Int32), f(166, 22, Kind::Array), NO, // 3887 PartitionIndex AcknowledgementBatches
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 3890 TopicId Partitions
+    NO, f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(4292, 17, Kind::Int32), f(2647, 9, Kind::Int32), f(2756, 8, Kind::Int32), f(2533, 8, Kind::Int32), f(2567, 10, Kind::Int32), f(487, 9, Kind::Int32), f(4997, 6, Kind::Array), f(1573, 19, Kind::Array), NO, // 3893 GroupId MemberId ShareSessionEpoch MaxWaitMs MinBytes MaxBytes MaxRecords BatchSize Topics ForgottenTopicsData
+    NO, f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(4292, 17, Kind::Int32), f(2647, 9, Kind::Int32), f(2756, 8, Kind::Int32), f(2533, 8, Kind::Int32), f(2567, 10, Kind::Int32), f(487, 9, Kind::Int32), f(4276, 16, Kind::Int8), f(2070, 10, Kind::Bool), f(4997, 6, Kind::Array), f(1573, 19, Kind::Array), NO, // 3905 GroupId MemberId ShareSessionEpoch MaxWaitMs MinBytes MaxBytes MaxRecords BatchSize ShareAcquireMode IsRenewAck Topics ForgottenTopicsData
+    f(1562, 11, Kind::Int64), f(2270, 10, Kind::Int64), f(1159, 13, Kind::Int16), NO, // 3919 FirstOffset LastOffset DeliveryCount
+    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(107, 20, Kind::Int16), f(127, 23, Kind::String), f(1006, 13, Kind::Struct), f(3667, 7, Kind::Records), f(196, 15, Kind::Array), NO, // 3923 PartitionIndex ErrorCode ErrorMessage AcknowledgeErrorCode AcknowledgeErrorMessage CurrentLeader Records AcquiredRecords
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 3932 TopicId Partitions
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4081, 9, Kind::Array), f(2844, 13, Kind::Array), NO, // 3935 ThrottleTimeMs ErrorCode ErrorMessage Responses NodeEndpoints
+    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(107, 20, Kind::Int16), f(127, 23, Kind::String), f(1006, 13, Kind::Struct), f(3667, 7, Kind::Records), f(196, 15, Kind::Array), NO, // 3942 PartitionIndex ErrorCode ErrorMessage AcknowledgeErrorCode AcknowledgeErrorMessage CurrentLeader Records AcquiredRecords
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 3951 TopicId Partitions
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(211, 24, Kind::Int32), f(4081, 9, Kind::Array), f(2844, 13, Kind::Array), NO, // 3954 ThrottleTimeMs ErrorCode ErrorMessage AcquisitionLockTimeoutMs Responses NodeEndpoints
+    NO, f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(4292, 17, Kind::Int32), f(4997, 6, Kind::Array), NO, // 3962 GroupId MemberId ShareSessionEpoch Topics
+    NO, f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(4292, 17, Kind::Int32), f(2070, 10, Kind::Bool), f(4997, 6, Kind::Array), NO, // 3968 GroupId MemberId ShareSessionEpoch IsRenewAck Topics
+    f(3134, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1006, 13, Kind::Struct), NO, // 3975 PartitionIndex ErrorCode ErrorMessage CurrentLeader
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 3980 TopicId Partitions
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4081, 9, Kind::Array), f(2844, 13, Kind::Array), NO, // 3983 ThrottleTimeMs ErrorCode ErrorMessage Responses NodeEndpoints
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(211, 24, Kind::Int32), f(4081, 9, Kind::Array), f(2844, 13, Kind::Array), NO, // 3990 ThrottleTimeMs ErrorCode ErrorMessage AcquisitionLockTimeoutMs Responses NodeEndpoints
+    NO, f(689, 9, Kind::String), f(4777, 9, Kind::Int32), f(5582, 7, Kind::Int32), f(5566, 16, Kind::Uuid), f(2403, 9, Kind::Array), NO, // 3998 ClusterId TimeoutMs VoterId VoterDirectoryId Listeners
+    NO, f(689, 9, Kind::String), f(4777, 9, Kind::Int32), f(5582, 7, Kind::Int32), f(5566, 16, Kind::Uuid), f(2403, 9, Kind::Array), f(91, 16, Kind::Bool), NO, // 4005 ClusterId TimeoutMs VoterId VoterDirectoryId Listeners AckWhenCommitted
+    NO, f(689, 9, Kind::String), f(5582, 7, Kind::Int32), f(5566, 16, Kind::Uuid), NO, // 4013 ClusterId VoterId VoterDirectoryId
+    f(2764, 19, Kind::Int16), f(2577, 19, Kind::Int16), NO, // 4018 MinSupportedVersion MaxSupportedVersion
+    NO, f(689, 9, Kind::String), f(1019, 18, Kind::Int32), f(5582, 7, Kind::Int32), f(5566, 16, Kind::Uuid), f(2403, 9, Kind::Array), f(2156, 19, Kind::Struct), NO, // 4021 ClusterId CurrentLeaderEpoch VoterId VoterDirectoryId Listeners KRaftVersionFeature
+    f(2368, 8, Kind::Int32), f(2357, 11, Kind::Int32), f(1753, 4, Kind::String), f(3322, 4, Kind::Int32), NO, // 4029 LeaderId LeaderEpoch Host Port
+    f(1006, 13, Kind::Struct), NO, // 4034 CurrentLeader
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), NO, // 4036 ThrottleTimeMs ErrorCode
+    f(3054, 9, Kind::Int32), f(4485, 10, Kind::Int32), f(4442, 11, Kind::Int64), NO, // 4040 Partition StateEpoch StartOffset
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 4044 TopicId Partitions
+    NO, f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, // 4047 GroupId Topics
+    f(3054, 9, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 4051 Partition ErrorCode ErrorMessage
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 4055 TopicId Partitions
+    NO, f(4090, 7, Kind::Array), NO, // 4058 Results
+    f(3054, 9, Kind::Int32), f(2357, 11, Kind::Int32), NO, // 4061 Partition LeaderEpoch
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 4064 TopicId Partitions
+    NO, f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, // 4067 GroupId Topics
+    f(1562, 11, Kind::Int64), f(2270, 10, Kind::Int64), f(1172, 13, Kind::Int8), f(1159, 13, Kind::Int16), NO, // 4071 FirstOffset LastOffset DeliveryState DeliveryCount
+    f(3054, 9, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4485, 10, Kind::Int32), f(4442, 11, Kind::Int64), f(4453, 12, Kind::Array), NO, // 4076 Partition ErrorCode ErrorMessage StateEpoch StartOffset StateBatches
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 4083 TopicId Partitions
+    NO, f(4090, 7, Kind::Array), NO, // 4086 Results
+    f(3054, 9, Kind::Int32), f(4485, 10, Kind::Int32), f(2357, 11, Kind::Int32), f(4442, 11, Kind::Int64), f(4453, 12, Kind::Array), NO, // 4089 Partition StateEpoch LeaderEpoch StartOffset StateBatches
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 4095 TopicId Partitions
+    NO, f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, // 4098 GroupId Topics
+    f(3054, 9, Kind::Int32), f(4485, 10, Kind::Int32), f(2357, 11, Kind::Int32), f(4442, 11, Kind::Int64), f(1138, 21, Kind::Int32), f(4453, 12, Kind::Array), NO, // 4102 Partition StateEpoch LeaderEpoch StartOffset DeliveryCompleteCount StateBatches
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 4109 TopicId Partitions
+    NO, f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, // 4112 GroupId Topics
+    f(3054, 9, Kind::Int32), NO, // 4116 Partition
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 4118 TopicId Partitions
+    NO, f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, // 4121 GroupId Topics
+    f(3054, 9, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4485, 10, Kind::Int32), f(2357, 11, Kind::Int32), f(4442, 11, Kind::Int64), NO, // 4125 Partition ErrorCode ErrorMessage StateEpoch LeaderEpoch StartOffset
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 4132 TopicId Partitions
+    NO, f(4090, 7, Kind::Array), NO, // 4135 Results
+    f(3054, 9, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4485, 10, Kind::Int32), f(2357, 11, Kind::Int32), f(4442, 11, Kind::Int64), f(1138, 21, Kind::Int32), NO, // 4138 Partition ErrorCode ErrorMessage StateEpoch LeaderEpoch StartOffset DeliveryCompleteCount
+    f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 4146 TopicId Partitions
+    NO, f(4090, 7, Kind::Array), NO, // 4149 Results
+    f(2190, 3, Kind::String), f(5534, 5, Kind::String), NO, // 4152 Key Value
+    f(2808, 4, Kind::String), f(3242, 10, Kind::Int32), f(3873, 17, Kind::Int16), f(4912, 12, Kind::Array), NO, // 4155 Name Partitions ReplicationFactor TopicConfigs
+    f(0, 0, Kind::Int16), NO, // 4160 
+    f(4401, 12, Kind::Array), f(4385, 16, Kind::Array), f(3757, 23, Kind::Array), NO, // 4162 SourceTopics SourceTopicRegex RepartitionSourceTopics
+    f(4626, 13, Kind::String), f(4401, 12, Kind::Array), f(4385, 16, Kind::Array), f(4465, 20, Kind::Array), f(3736, 21, Kind::Array), f(3757, 23, Kind::Array), f(945, 17, Kind::Array), NO, // 4166 SubtopologyId SourceTopics SourceTopicRegex StateChangelogTopics RepartitionSinkTopics RepartitionSourceTopics CopartitionGroups
+    f(1387, 5, Kind::Int32), f(4613, 13, Kind::Array), NO, // 4174 Epoch Subtopologies
+    f(4626, 13, Kind::String), f(3242, 10, Kind::Array), NO, // 4177 SubtopologyId Partitions
+    f(1753, 4, Kind::String), f(3322, 4, Kind::Uint16), NO, // 4180 Host Port
+    f(2190, 3, Kind::String), f(5534, 5, Kind::String), NO, // 4183 Key Value
+    f(4626, 13, Kind::String), f(3054, 9, Kind::Int32), f(2927, 6, Kind::Int64), NO, // 4186 SubtopologyId Partition Offset
+    NO, f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(2691, 11, Kind::Int32), f(1309, 24, Kind::Int32), f(1969, 10, Kind::String), f(3617, 6, Kind::String), f(3637, 18, Kind::Int32), f(5003, 8, Kind::Struct), f(266, 11, Kind::Array), f(4430, 12, Kind::Array), f(5610, 11, Kind::Array), f(3468, 9, Kind::String), f(5409, 12, Kind::Struct), f(652, 10, Kind::Array), f(4724, 11, Kind::Array), f(4690, 14, Kind::Array), f(4323, 19, Kind::Bool), NO, // 4190 GroupId MemberId MemberEpoch EndpointInformationEpoch InstanceId RackId RebalanceTimeoutMs Topology ActiveTasks StandbyTasks WarmupTasks ProcessId UserEndpoint ClientTags TaskOffsets TaskEndOffsets ShutdownApplication
+    f(4525, 10, Kind::Int8), f(4535, 12, Kind::String), NO, // 4209 StatusCode StatusDetail
+    f(5409, 12, Kind::Struct), f(235, 16, Kind::Array), f(4413, 17, Kind::Array), NO, // 4212 UserEndpoint ActivePartitions StandbyPartitions
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(2702, 8, Kind::String), f(2691, 11, Kind::Int32), f(1717, 19, Kind::Int32), f(40, 27, Kind::Int32), f(4704, 20, Kind::Int32), f(4519, 6, Kind::Array), f(266, 11, Kind::Array), f(4430, 12, Kind::Array), f(5610, 11, Kind::Array), f(1309, 24, Kind::Int32), f(3252, 24, Kind::Array), NO, // 4216 ThrottleTimeMs ErrorCode ErrorMessage MemberId MemberEpoch HeartbeatIntervalMs AcceptableRecoveryLagLegacy TaskOffsetIntervalMs Status ActiveTasks StandbyTasks WarmupTasks EndpointInformationEpoch PartitionsByUserEndpoint
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(2702, 8, Kind::String), f(2691, 11, Kind::Int32), f(1717, 19, Kind::Int32), f(4704, 20, Kind::Int32), f(19, 21, Kind::Int64), f(4519, 6, Kind::Array), f(266, 11, Kind::Array), f(4430, 12, Kind::Array), f(5610, 11, Kind::Array), f(5030, 27, Kind::Bool), f(1309, 24, Kind::Int32), f(3252, 24, Kind::Array), NO, // 4232 ThrottleTimeMs ErrorCode ErrorMessage MemberId MemberEpoch HeartbeatIntervalMs TaskOffsetIntervalMs AcceptableRecoveryLag Status ActiveTasks StandbyTasks WarmupTasks TopologyDescriptionRequired EndpointInformationEpoch PartitionsByUserEndpoint
+    NO, f(1658, 8, Kind::Array), f(1790, 27, Kind::Bool), f(1938, 26, Kind::Bool), NO, // 4249 GroupIds IncludeAuthorizedOperations IncludeTopologyDescription
+    f(4626, 13, Kind::String), f(4401, 12, Kind::Array), f(3736, 21, Kind::Array), f(4465, 20, Kind::Array), f(3757, 23, Kind::Array), NO, // 4254 SubtopologyId SourceTopics RepartitionSinkTopics StateChangelogTopics RepartitionSourceTopics
+    f(1387, 5, Kind::Int32), f(4613, 13, Kind::Array), NO, // 4260 Epoch Subtopologies
+    f(266, 11, Kind::Array), f(4430, 12, Kind::Array), f(5610, 11, Kind::Array), NO, // 4263 ActiveTasks StandbyTasks WarmupTasks
+    f(2702, 8, Kind::String), f(2691, 11, Kind::Int32), f(1969, 10, Kind::String), f(3617, 6, Kind::String), f(589, 8, Kind::String), f(562, 10, Kind::String), f(5082, 13, Kind::Int32), f(3468, 9, Kind::String), f(5409, 12, Kind::Struct), f(652, 10, Kind::Array), f(4724, 11, Kind::Array), f(4690, 14, Kind::Array), f(368, 10, Kind::Struct), f(4674, 16, Kind::Struct), f(1989, 9, Kind::Bool), NO, // 4267 MemberId MemberEpoch InstanceId RackId ClientId ClientHost TopologyEpoch ProcessId UserEndpoint ClientTags TaskOffsets TaskEndOffsets Assignment TargetAssignment IsClassic
+    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1651, 7, Kind::String), f(1681, 10, Kind::String), f(1641, 10, Kind::Int32), f(378, 15, Kind::Int32), f(5003, 8, Kind::Struct), f(2734, 7, Kind::Array), f(425, 20, Kind::Int32), NO, // 4283 ErrorCode ErrorMessage GroupId GroupState GroupEpoch AssignmentEpoch Topology Members AuthorizedOperations
+    NO, f(4763, 14, Kind::Int32), f(1700, 6, Kind::Array), NO, // 4293 ThrottleTimeMs Groups
+    f(2808, 4, Kind::String), f(2863, 8, Kind::Int8), f(4401, 12, Kind::Array), f(4342, 9, Kind::String), f(4547, 6, Kind::Array), f(4639, 10, Kind::Array), NO, // 4297 Name NodeType SourceTopics SinkTopic Stores Successors
+    f(4626, 13, Kind::String), f(2871, 5, Kind::Array), NO, // 4304 SubtopologyId Nodes
+    f(4379, 6, Kind::Struct), f(3477, 9, Kind::Struct), NO, // 4307 Source Processor
+    f(4613, 13, Kind::Array), f(1629, 12, Kind::Array), NO, // 4310 Subtopologies GlobalStores
+    f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(1651, 7, Kind::String), f(1681, 10, Kind::String), f(1641, 10, Kind::Int32), f(378, 15, Kind::Int32), f(5003, 8, Kind::Struct), f(2734, 7, Kind::Array), f(425, 20, Kind::Int32), f(5011, 19, Kind::Struct), f(5057, 25, Kind::Int8), f(404, 12, Kind::String), NO, // 4313 ErrorCode ErrorMessage GroupId GroupState GroupEpoch AssignmentEpoch Topology Members AuthorizedOperations TopologyDescription TopologyDescriptionStatus AssignorName
+    NO, f(4763, 14, Kind::Int32), f(1700, 6, Kind::Array), NO, // 4326 ThrottleTimeMs Groups
+    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 4330 TopicName Partitions
+    f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, // 4333 GroupId Topics
+    NO, f(1700, 6, Kind::Array), NO, // 4336 Groups
+    f(3134, 14, Kind::Int32), f(4442, 11, Kind::Int64), f(2357, 11, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 4339 PartitionIndex StartOffset LeaderEpoch ErrorCode ErrorMessage
+    f(4940, 9, Kind::String), f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 4345 TopicName TopicId Partitions
+    f(1651, 7, Kind::String), f(4997, 6, Kind::Array), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 4349 GroupId Topics ErrorCode ErrorMessage
+    NO, f(4763, 14, Kind::Int32), f(1700, 6, Kind::Array), NO, // 4354 ThrottleTimeMs Groups
+    f(3134, 14, Kind::Int32), f(4442, 11, Kind::Int64), f(2357, 11, Kind::Int32), f(2200, 3, Kind::Int64), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 4358 PartitionIndex StartOffset LeaderEpoch Lag ErrorCode ErrorMessage
+    f(4940, 9, Kind::String), f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 4365 TopicName TopicId Partitions
+    f(1651, 7, Kind::String), f(4997, 6, Kind::Array), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 4369 GroupId Topics ErrorCode ErrorMessage
+    NO, f(4763, 14, Kind::Int32), f(1700, 6, Kind::Array), NO, // 4374 ThrottleTimeMs Groups
+    f(3134, 14, Kind::Int32), f(4442, 11, Kind::Int64), NO, // 4378 PartitionIndex StartOffset
+    f(4940, 9, Kind::String), f(3242, 10, Kind::Array), NO, // 4381 TopicName Partitions
+    NO, f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, // 4384 GroupId Topics
+    f(4940, 9, Kind::String), f(4933, 7, Kind::Uuid), f(3242, 10, Kind::Array), NO, // 4388 TopicName TopicId Partitions
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4081, 9, Kind::Array), NO, // 4392 ThrottleTimeMs ErrorCode ErrorMessage Responses
+    f(4940, 9, Kind::String), NO, // 4398 TopicName
+    NO, f(1651, 7, Kind::String), f(4997, 6, Kind::Array), NO, // 4400 GroupId Topics
+    f(4940, 9, Kind::String), f(4933, 7, Kind::Uuid), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), NO, // 4404 TopicName TopicId ErrorCode ErrorMessage
+    NO, f(4763, 14, Kind::Int32), f(1392, 9, Kind::Int16), f(1401, 12, Kind::String), f(4081, 9, Kind::Array), NO, // 4409 ThrottleTimeMs ErrorCode ErrorMessage Responses
+    NO, f(1651, 7, Kind::String), f(2702, 8, Kind::String), f(5082, 13, Kind::Int32), f(5011, 19, Kind::Struct), NO, // 4415 GroupId MemberId TopologyEpoch TopologyDescription
+    NO, f(890, 12, Kind::Int32), NO, // 4421 ControllerId
 ];
 
 /// All names, one in the other's wake.

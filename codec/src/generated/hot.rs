@@ -11,7 +11,7 @@ use crate::layout::table::{Api, Length::*, Op, Table, Tag};
 pub(crate) static TABLE: Table =
     Table { ops: &OPS, rows: &ROWS, tags: &TAGS, apis: &APIS, fields: None };
 
-static OPS: [Op; 3223] = [
+static OPS: [Op; 3230] = [
     row(0), after(4, skipped(Records, NullableInt32)), END, // 0 ProduceRequest/TopicData/PartitionData
     bytes(TopicName, Int16), array(Int32, 0, 8), END, // 3 ProduceRequest/TopicData
     int16(Acks), int32(Wait), array(Int32, 3, 6), END, // 6 ProduceRequest v0
@@ -355,13 +355,13 @@ static OPS: [Op; 3223] = [
     tags(0, 0), array(Compact, 1328, 10), int32(Wait), after(1, last_tags(0, 0)), // 1332 CreateTopicsRequest v5
     unread(Int16), int16(ErrorCode), END, // 1336 CreateTopicsResponse/Topics
     array(Int32, 1336, 4), END, // 1339 CreateTopicsResponse v0
-    unread(Int16), int16(ErrorCode), unread(NullableInt16), END, // 1341 CreateTopicsResponse/Topics
+    unread(Int16), int16(ErrorCode), skipped(ConfigValue, NullableInt16), END, // 1341 CreateTopicsResponse/Topics
     array(Int32, 1341, 6), END, // 1345 CreateTopicsResponse v1
     int32(ThrottleTime), array(Int32, 1341, 6), END, // 1347 CreateTopicsResponse v2
     row(91), unread(Compact), skipped(ConfigValue, NullableCompact), after(3, last_tags(0, 0)), // 1350 CreateTopicsResponse/Topics/Configs
-    unread(Compact), int16(ErrorCode), unread(NullableCompact), after(6, array(NullableCompact, 1350, 6)), last_tags(3, 1), // 1354 CreateTopicsResponse/Topics
+    unread(Compact), int16(ErrorCode), skipped(ConfigValue, NullableCompact), after(6, array(NullableCompact, 1350, 6)), last_tags(3, 1), // 1354 CreateTopicsResponse/Topics
     tags(0, 0), int32(ThrottleTime), array(Compact, 1354, 12), last_tags(0, 0), // 1359 CreateTopicsResponse v5
-    unread(Compact), after(16, int16(ErrorCode)), unread(NullableCompact), after(6, array(NullableCompact, 1350, 6)), last_tags(3, 1), // 1363 CreateTopicsResponse/Topics
+    unread(Compact), after(16, int16(ErrorCode)), skipped(ConfigValue, NullableCompact), after(6, array(NullableCompact, 1350, 6)), last_tags(3, 1), // 1363 CreateTopicsResponse/Topics
     tags(0, 0), int32(ThrottleTime), array(Compact, 1363, 28), last_tags(0, 0), // 1368 CreateTopicsResponse v7
     array(Int32, 330, 2), int32(Wait), END, // 1372 DeleteTopicsRequest v0
     tags(0, 0), array(Compact, 893, 1), int32(Wait), last_tags(0, 0), // 1375 DeleteTopicsRequest v4
@@ -489,9 +489,9 @@ static OPS: [Op; 3223] = [
     array(Int32, 1815, 7), after(1, END), // 1818 AlterConfigsRequest v0
     after(1, unread(Compact)), array(Compact, 1324, 3), last_tags(0, 0), // 1820 AlterConfigsRequest/Resources
     tags(0, 0), array(Compact, 1820, 4), after(1, last_tags(0, 0)), // 1823 AlterConfigsRequest v2
-    row(126), int16(ErrorCode), unread(NullableInt16), after(1, unread(Int16)), END, // 1826 AlterConfigsResponse/Responses
+    row(126), int16(ErrorCode), skipped(ConfigValue, NullableInt16), after(1, unread(Int16)), END, // 1826 AlterConfigsResponse/Responses
     int32(ThrottleTime), array(Int32, 1826, 7), END, // 1831 AlterConfigsResponse v0
-    row(127), int16(ErrorCode), unread(NullableCompact), after(1, unread(Compact)), last_tags(0, 0), // 1834 AlterConfigsResponse/Responses
+    row(127), int16(ErrorCode), skipped(ConfigValue, NullableCompact), after(1, unread(Compact)), last_tags(0, 0), // 1834 AlterConfigsResponse/Responses
     tags(0, 0), int32(ThrottleTime), array(Compact, 1834, 6), last_tags(0, 0), // 1839 AlterConfigsResponse v2
     row(128), unread(Int16), array(Int32, 135, 6), END, // 1843 AlterReplicaLogDirsRequest/Dirs
     array(Int32, 1843, 6), END, // 1847 AlterReplicaLogDirsRequest v0
@@ -522,301 +522,303 @@ static OPS: [Op; 3223] = [
     row(139), fixed_array(Compact, 4), last_tags(0, 0), // 1941 CreatePartitionsRequest/Topics/Assignments
     row(140), unread(Compact), after(4, array(NullableCompact, 1941, 2)), last_tags(0, 0), // 1944 CreatePartitionsRequest/Topics
     tags(0, 0), array(Compact, 1944, 7), int32(Wait), after(1, last_tags(0, 0)), // 1948 CreatePartitionsRequest v2
-    array(Int32, 1225, 4), after(8, END), // 1952 CreateDelegationTokenRequest v0
-    tags(0, 0), array(Compact, 1236, 3), after(8, last_tags(0, 0)), // 1954 CreateDelegationTokenRequest v2
-    tags(0, 0), unread(NullableCompact), unread(NullableCompact), array(Compact, 1236, 3), after(8, last_tags(0, 0)), // 1957 CreateDelegationTokenRequest v3
-    int16(ErrorCode), unread(Int16), unread(Int16), after(24, unread(Int16)), skipped(Credential, Int32), int32(ThrottleTime), END, // 1962 CreateDelegationTokenResponse v0
-    tags(0, 0), int16(ErrorCode), unread(Compact), unread(Compact), after(24, unread(Compact)), skipped(Credential, Compact), int32(ThrottleTime), last_tags(0, 0), // 1969 CreateDelegationTokenResponse v2
-    tags(0, 0), int16(ErrorCode), unread(Compact), unread(Compact), unread(Compact), unread(Compact), after(24, unread(Compact)), skipped(Credential, Compact), int32(ThrottleTime), last_tags(0, 0), // 1977 CreateDelegationTokenResponse v3
-    skipped(Credential, Int32), after(8, END), // 1987 RenewDelegationTokenRequest v0
-    tags(0, 0), skipped(Credential, Compact), after(8, last_tags(0, 0)), // 1989 RenewDelegationTokenRequest v2
-    int16(ErrorCode), after(8, int32(ThrottleTime)), END, // 1992 RenewDelegationTokenResponse v0
-    tags(0, 0), int16(ErrorCode), after(8, int32(ThrottleTime)), last_tags(0, 0), // 1995 RenewDelegationTokenResponse v2
-    array(NullableInt32, 1225, 4), END, // 1999 DescribeDelegationTokenRequest v0
-    tags(0, 0), array(NullableCompact, 1236, 3), last_tags(0, 0), // 2001 DescribeDelegationTokenRequest v2
-    row(141), unread(Int16), unread(Int16), after(24, unread(Int16)), skipped(Credential, Int32), array(Int32, 1225, 4), END, // 2004 DescribeDelegationTokenResponse/Tokens
-    int16(ErrorCode), array(Int32, 2004, 38), int32(ThrottleTime), END, // 2011 DescribeDelegationTokenResponse v0
-    row(142), unread(Compact), unread(Compact), after(24, unread(Compact)), skipped(Credential, Compact), array(Compact, 1236, 3), last_tags(0, 0), // 2015 DescribeDelegationTokenResponse/Tokens
-    tags(0, 0), int16(ErrorCode), array(Compact, 2015, 30), int32(ThrottleTime), last_tags(0, 0), // 2022 DescribeDelegationTokenResponse v2
-    row(143), unread(Compact), unread(Compact), unread(Compact), unread(Compact), after(24, unread(Compact)), skipped(Credential, Compact), array(Compact, 1236, 3), last_tags(0, 0), // 2027 DescribeDelegationTokenResponse/Tokens
-    tags(0, 0), int16(ErrorCode), array(Compact, 2027, 32), int32(ThrottleTime), last_tags(0, 0), // 2036 DescribeDelegationTokenResponse v3
-    array(NullableInt32, 135, 6), int32(Wait), END, // 2041 ElectLeadersRequest v0
-    after(1, array(NullableInt32, 135, 6)), int32(Wait), END, // 2044 ElectLeadersRequest v1
-    tags(0, 0), after(1, array(NullableCompact, 165, 3)), int32(Wait), last_tags(0, 0), // 2047 ElectLeadersRequest v2
-    row(144), after(4, int16(ErrorCode)), unread(NullableInt16), END, // 2051 ElectLeadersResponse/ReplicaElectionResults/PartitionResult
-    unread(Int16), array(Int32, 2051, 8), END, // 2055 ElectLeadersResponse/ReplicaElectionResults
-    int32(ThrottleTime), array(Int32, 2055, 6), END, // 2058 ElectLeadersResponse v0
-    int32(ThrottleTime), int16(ErrorCode), array(Int32, 2055, 6), END, // 2061 ElectLeadersResponse v1
-    row(145), after(4, int16(ErrorCode)), unread(NullableCompact), last_tags(0, 0), // 2065 ElectLeadersResponse/ReplicaElectionResults/PartitionResult
-    unread(Compact), array(Compact, 2065, 8), last_tags(0, 0), // 2069 ElectLeadersResponse/ReplicaElectionResults
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2069, 3), last_tags(0, 0), // 2072 ElectLeadersResponse v2
-    row(146), unread(Int16), after(1, skipped(ConfigValue, NullableInt16)), END, // 2077 IncrementalAlterConfigsRequest/Resources/Configs
-    after(1, unread(Int16)), array(Int32, 2077, 5), END, // 2081 IncrementalAlterConfigsRequest/Resources
-    array(Int32, 2081, 7), after(1, END), // 2084 IncrementalAlterConfigsRequest v0
-    row(147), unread(Compact), after(1, skipped(ConfigValue, NullableCompact)), last_tags(0, 0), // 2086 IncrementalAlterConfigsRequest/Resources/Configs
-    after(1, unread(Compact)), array(Compact, 2086, 4), last_tags(0, 0), // 2090 IncrementalAlterConfigsRequest/Resources
-    tags(0, 0), array(Compact, 2090, 4), after(1, last_tags(0, 0)), // 2093 IncrementalAlterConfigsRequest v1
-    row(148), after(4, fixed_array(NullableCompact, 4)), last_tags(0, 0), // 2096 AlterPartitionReassignmentsRequest/Topics/Partitions
-    row(149), unread(Compact), array(Compact, 2096, 6), last_tags(0, 0), // 2099 AlterPartitionReassignmentsRequest/Topics
-    tags(0, 0), int32(Wait), array(Compact, 2099, 3), last_tags(0, 0), // 2103 AlterPartitionReassignmentsRequest v0
-    tags(0, 0), int32(Wait), after(1, array(Compact, 2099, 3)), last_tags(0, 0), // 2107 AlterPartitionReassignmentsRequest v1
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 2069, 3), last_tags(0, 0), // 2111 AlterPartitionReassignmentsResponse v0
-    tags(0, 0), int32(ThrottleTime), after(1, int16(ErrorCode)), unread(NullableCompact), array(Compact, 2069, 3), last_tags(0, 0), // 2117 AlterPartitionReassignmentsResponse v1
-    tags(0, 0), int32(Wait), array(NullableCompact, 165, 3), last_tags(0, 0), // 2123 ListPartitionReassignmentsRequest v0
-    row(150), after(4, fixed_array(Compact, 4)), fixed_array(Compact, 4), fixed_array(Compact, 4), last_tags(0, 0), // 2127 ListPartitionReassignmentsResponse/Topics/Partitions
-    row(151), unread(Compact), array(Compact, 2127, 8), last_tags(0, 0), // 2132 ListPartitionReassignmentsResponse/Topics
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 2132, 3), last_tags(0, 0), // 2136 ListPartitionReassignmentsResponse v0
-    int16(ErrorCode), int32(ThrottleTime), array(Int32, 776, 6), END, // 2142 OffsetDeleteResponse v0
-    row(152), unread(Int16), after(1, unread(NullableInt16)), END, // 2146 DescribeClientQuotasRequest/Components
-    array(Int32, 2146, 5), after(1, END), // 2150 DescribeClientQuotasRequest v0
-    row(153), unread(Compact), after(1, unread(NullableCompact)), last_tags(0, 0), // 2152 DescribeClientQuotasRequest/Components
-    tags(0, 0), array(Compact, 2152, 4), after(1, last_tags(0, 0)), // 2156 DescribeClientQuotasRequest v1
-    row(154), unread(Int16), after(8, END), // 2159 DescribeClientQuotasResponse/Entries/Values
-    row(155), array(Int32, 1052, 4), array(Int32, 2159, 10), END, // 2162 DescribeClientQuotasResponse/Entries
-    int32(ThrottleTime), int16(ErrorCode), unread(NullableInt16), array(NullableInt32, 2162, 8), END, // 2166 DescribeClientQuotasResponse v0
-    row(156), unread(Compact), after(8, last_tags(0, 0)), // 2171 DescribeClientQuotasResponse/Entries/Values
-    row(157), array(Compact, 1059, 3), array(Compact, 2171, 10), last_tags(0, 0), // 2174 DescribeClientQuotasResponse/Entries
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(NullableCompact, 2174, 3), last_tags(0, 0), // 2178 DescribeClientQuotasResponse v1
-    row(158), unread(Int16), after(9, END), // 2184 AlterClientQuotasRequest/Entries/Ops
-    row(159), array(Int32, 1052, 4), array(Int32, 2184, 11), END, // 2187 AlterClientQuotasRequest/Entries
-    array(Int32, 2187, 8), after(1, END), // 2191 AlterClientQuotasRequest v0
-    row(160), unread(Compact), after(9, last_tags(0, 0)), // 2193 AlterClientQuotasRequest/Entries/Ops
-    row(161), array(Compact, 1059, 3), array(Compact, 2193, 11), last_tags(0, 0), // 2196 AlterClientQuotasRequest/Entries
-    tags(0, 0), array(Compact, 2196, 3), after(1, last_tags(0, 0)), // 2200 AlterClientQuotasRequest v1
-    row(162), int16(ErrorCode), unread(NullableInt16), array(Int32, 1052, 4), END, // 2203 AlterClientQuotasResponse/Entries
-    int32(ThrottleTime), array(Int32, 2203, 8), END, // 2208 AlterClientQuotasResponse v0
-    row(163), int16(ErrorCode), unread(NullableCompact), array(Compact, 1059, 3), last_tags(0, 0), // 2211 AlterClientQuotasResponse/Entries
-    tags(0, 0), int32(ThrottleTime), array(Compact, 2211, 5), last_tags(0, 0), // 2216 AlterClientQuotasResponse v1
-    tags(0, 0), array(NullableCompact, 341, 2), last_tags(0, 0), // 2220 DescribeUserScramCredentialsRequest v0
-    row(164), after(5, last_tags(0, 0)), // 2223 DescribeUserScramCredentialsResponse/Results/CredentialInfos
-    unread(Compact), int16(ErrorCode), unread(NullableCompact), array(Compact, 2223, 6), last_tags(0, 0), // 2225 DescribeUserScramCredentialsResponse/Results
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 2225, 6), last_tags(0, 0), // 2230 DescribeUserScramCredentialsResponse v0
-    row(165), unread(Compact), after(1, last_tags(0, 0)), // 2236 AlterUserScramCredentialsRequest/Deletions
-    unread(Compact), after(5, skipped(Credential, Compact)), skipped(Credential, Compact), last_tags(0, 0), // 2239 AlterUserScramCredentialsRequest/Upsertions
-    tags(0, 0), array(Compact, 2236, 3), array(Compact, 2239, 9), last_tags(0, 0), // 2243 AlterUserScramCredentialsRequest v0
-    row(166), after(24, last_tags(0, 0)), // 2247 VoteRequest/Topics/Partitions
-    row(167), unread(Compact), array(Compact, 2247, 25), last_tags(0, 0), // 2249 VoteRequest/Topics
-    tags(0, 0), unread(NullableCompact), array(Compact, 2249, 3), last_tags(0, 0), // 2253 VoteRequest v0
-    row(168), after(56, last_tags(0, 0)), // 2257 VoteRequest/Topics/Partitions
-    row(169), unread(Compact), array(Compact, 2257, 57), last_tags(0, 0), // 2259 VoteRequest/Topics
-    tags(0, 0), unread(NullableCompact), after(4, array(Compact, 2259, 3)), last_tags(0, 0), // 2263 VoteRequest v1
-    row(170), after(57, last_tags(0, 0)), // 2267 VoteRequest/Topics/Partitions
-    row(171), unread(Compact), array(Compact, 2267, 58), last_tags(0, 0), // 2269 VoteRequest/Topics
-    tags(0, 0), unread(NullableCompact), after(4, array(Compact, 2269, 3)), last_tags(0, 0), // 2273 VoteRequest v2
-    row(172), after(4, int16(ErrorCode)), after(9, last_tags(0, 0)), // 2277 VoteResponse/Topics/Partitions
-    unread(Compact), array(Compact, 2277, 16), last_tags(0, 0), // 2280 VoteResponse/Topics
-    tags(0, 0), int16(ErrorCode), array(Compact, 2280, 3), last_tags(0, 0), // 2283 VoteResponse v0
-    unread(NullableInt16), array(Int32, 276, 6), END, // 2287 BeginQuorumEpochRequest v0
-    row(173), after(28, last_tags(0, 0)), // 2290 BeginQuorumEpochRequest/Topics/Partitions
-    row(174), unread(Compact), array(Compact, 2290, 29), last_tags(0, 0), // 2292 BeginQuorumEpochRequest/Topics
-    tags(0, 0), unread(NullableCompact), after(4, array(Compact, 2292, 3)), array(Compact, 1623, 5), last_tags(0, 0), // 2296 BeginQuorumEpochRequest v1
-    int16(ErrorCode), array(Int32, 39, 6), END, // 2301 BeginQuorumEpochResponse v0
-    row(175), after(4, int16(ErrorCode)), after(8, last_tags(0, 0)), // 2304 BeginQuorumEpochResponse/Topics/Partitions
-    unread(Compact), array(Compact, 2304, 15), last_tags(0, 0), // 2307 BeginQuorumEpochResponse/Topics
-    tags(0, 0), int16(ErrorCode), array(Compact, 2307, 3), last_tags(0, 0), // 2310 BeginQuorumEpochResponse v1
-    row(176), after(12, fixed_array(Int32, 4)), END, // 2314 EndQuorumEpochRequest/Topics/Partitions
-    row(177), unread(Int16), array(Int32, 2314, 16), END, // 2317 EndQuorumEpochRequest/Topics
-    unread(NullableInt16), array(Int32, 2317, 6), END, // 2321 EndQuorumEpochRequest v0
-    row(178), after(20, last_tags(0, 0)), // 2324 EndQuorumEpochRequest/Topics/Partitions/PreferredCandidates
-    row(179), after(12, array(Compact, 2324, 21)), last_tags(0, 0), // 2326 EndQuorumEpochRequest/Topics/Partitions
-    row(180), unread(Compact), array(Compact, 2326, 14), last_tags(0, 0), // 2329 EndQuorumEpochRequest/Topics
-    tags(0, 0), unread(NullableCompact), array(Compact, 2329, 3), array(Compact, 1623, 5), last_tags(0, 0), // 2333 EndQuorumEpochRequest v1
-    row(181), after(4, last_tags(0, 0)), // 2338 DescribeQuorumRequest/Topics/Partitions
-    row(182), unread(Compact), array(Compact, 2338, 5), last_tags(0, 0), // 2340 DescribeQuorumRequest/Topics
-    tags(0, 0), array(Compact, 2340, 3), last_tags(0, 0), // 2344 DescribeQuorumRequest v0
-    row(183), after(4, int16(ErrorCode)), after(16, array(Compact, 1415, 13)), array(Compact, 1415, 13), last_tags(0, 0), // 2347 DescribeQuorumResponse/Topics/Partitions
-    unread(Compact), array(Compact, 2347, 25), last_tags(0, 0), // 2352 DescribeQuorumResponse/Topics
-    tags(0, 0), int16(ErrorCode), array(Compact, 2352, 3), last_tags(0, 0), // 2355 DescribeQuorumResponse v0
-    row(184), after(4, int16(ErrorCode)), after(16, array(Compact, 2290, 29)), array(Compact, 2290, 29), last_tags(0, 0), // 2359 DescribeQuorumResponse/Topics/Partitions
-    unread(Compact), array(Compact, 2359, 25), last_tags(0, 0), // 2364 DescribeQuorumResponse/Topics
-    tags(0, 0), int16(ErrorCode), array(Compact, 2364, 3), last_tags(0, 0), // 2367 DescribeQuorumResponse v1
-    row(185), after(44, last_tags(0, 0)), // 2371 DescribeQuorumResponse/Topics/Partitions/CurrentVoters
-    row(186), after(4, int16(ErrorCode)), unread(NullableCompact), after(16, array(Compact, 2371, 45)), array(Compact, 2371, 45), last_tags(0, 0), // 2373 DescribeQuorumResponse/Topics/Partitions
-    unread(Compact), array(Compact, 2373, 26), last_tags(0, 0), // 2379 DescribeQuorumResponse/Topics
-    row(187), after(4, array(Compact, 1623, 5)), last_tags(0, 0), // 2382 DescribeQuorumResponse/Nodes
-    tags(0, 0), int16(ErrorCode), unread(NullableCompact), array(Compact, 2379, 3), array(Compact, 2382, 6), last_tags(0, 0), // 2385 DescribeQuorumResponse v2
-    row(188), after(8, fixed_array(Compact, 4)), after(4, last_tags(0, 0)), // 2391 AlterPartitionRequest/Topics/Partitions
-    row(189), unread(Compact), array(Compact, 2391, 14), last_tags(0, 0), // 2394 AlterPartitionRequest/Topics
-    tags(0, 0), after(12, array(Compact, 2394, 3)), last_tags(0, 0), // 2398 AlterPartitionRequest v0
-    row(190), after(8, fixed_array(Compact, 4)), after(5, last_tags(0, 0)), // 2401 AlterPartitionRequest/Topics/Partitions
-    row(191), unread(Compact), array(Compact, 2401, 15), last_tags(0, 0), // 2404 AlterPartitionRequest/Topics
-    tags(0, 0), after(12, array(Compact, 2404, 3)), last_tags(0, 0), // 2408 AlterPartitionRequest v1
-    row(192), after(16, array(Compact, 2401, 15)), last_tags(0, 0), // 2411 AlterPartitionRequest/Topics
-    tags(0, 0), after(12, array(Compact, 2411, 18)), last_tags(0, 0), // 2414 AlterPartitionRequest v2
-    row(193), after(8, array(Compact, 1415, 13)), after(5, last_tags(0, 0)), // 2417 AlterPartitionRequest/Topics/Partitions
-    row(194), after(16, array(Compact, 2417, 15)), last_tags(0, 0), // 2420 AlterPartitionRequest/Topics
-    tags(0, 0), after(12, array(Compact, 2420, 18)), last_tags(0, 0), // 2423 AlterPartitionRequest v3
-    row(195), after(4, int16(ErrorCode)), after(8, fixed_array(Compact, 4)), after(4, last_tags(0, 0)), // 2426 AlterPartitionResponse/Topics/Partitions
-    unread(Compact), array(Compact, 2426, 20), last_tags(0, 0), // 2430 AlterPartitionResponse/Topics
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2430, 3), last_tags(0, 0), // 2433 AlterPartitionResponse v0
-    row(196), after(4, int16(ErrorCode)), after(8, fixed_array(Compact, 4)), after(5, last_tags(0, 0)), // 2438 AlterPartitionResponse/Topics/Partitions
-    unread(Compact), array(Compact, 2438, 21), last_tags(0, 0), // 2442 AlterPartitionResponse/Topics
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2442, 3), last_tags(0, 0), // 2445 AlterPartitionResponse v1
-    after(16, array(Compact, 2438, 21)), last_tags(0, 0), // 2450 AlterPartitionResponse/Topics
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2450, 18), last_tags(0, 0), // 2452 AlterPartitionResponse v2
-    row(197), unread(Compact), after(3, last_tags(0, 0)), // 2457 UpdateFeaturesRequest/FeatureUpdates
-    tags(0, 0), int32(Wait), array(Compact, 2457, 5), last_tags(0, 0), // 2460 UpdateFeaturesRequest v0
-    tags(0, 0), int32(Wait), array(Compact, 2457, 5), after(1, last_tags(0, 0)), // 2464 UpdateFeaturesRequest v1
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 1396, 5), last_tags(0, 0), // 2468 UpdateFeaturesResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), last_tags(0, 0), // 2474 UpdateFeaturesResponse v2
-    tags(0, 0), skipped(Envelope, Compact), skipped(Envelope, NullableCompact), unread(Compact), last_tags(0, 0), // 2479 EnvelopeRequest v0
-    tags(0, 0), skipped(Envelope, NullableCompact), int16(ErrorCode), last_tags(0, 0), // 2484 EnvelopeResponse v0
-    after(20, tags(0, 0)), after(8, last_tags(0, 0)), // 2488 FetchSnapshotRequest/Topics/Partitions
-    unread(Compact), array(Compact, 2488, 30), last_tags(0, 0), // 2490 FetchSnapshotRequest/Topics
-    tags(0, 0), after(8, array(Compact, 2490, 3)), last_tags(0, 0), // 2493 FetchSnapshotRequest v0
-    after(4, int16(ErrorCode)), after(12, tags(0, 0)), after(16, skipped(Records, Compact)), last_tags(0, 0), // 2496 FetchSnapshotResponse/Topics/Partitions
-    unread(Compact), array(Compact, 2496, 37), last_tags(0, 0), // 2500 FetchSnapshotResponse/Topics
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2500, 3), last_tags(0, 0), // 2503 FetchSnapshotResponse v0
-    tags(0, 0), after(1, last_tags(0, 0)), // 2508 DescribeClusterRequest v0
-    tags(0, 0), after(2, last_tags(0, 0)), // 2510 DescribeClusterRequest v1
-    tags(0, 0), after(3, last_tags(0, 0)), // 2512 DescribeClusterRequest v2
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), unread(Compact), after(4, array(Compact, 94, 11)), after(4, last_tags(0, 0)), // 2514 DescribeClusterResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), after(1, unread(Compact)), after(4, array(Compact, 94, 11)), after(4, last_tags(0, 0)), // 2521 DescribeClusterResponse v1
-    int32(NodeId), bytes(Host, Compact), int32(Port), unread(NullableCompact), after(1, last_tags(0, 0)), // 2528 DescribeClusterResponse/Brokers
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), after(1, unread(Compact)), after(4, array(Compact, 2528, 12)), after(4, last_tags(0, 0)), // 2533 DescribeClusterResponse v2
-    tags(0, 0), array(Compact, 165, 3), last_tags(0, 0), // 2540 DescribeProducersRequest v0
-    row(198), after(36, last_tags(0, 0)), // 2543 DescribeProducersResponse/Topics/Partitions/ActiveProducers
-    row(199), after(4, int16(ErrorCode)), unread(NullableCompact), array(Compact, 2543, 37), last_tags(0, 0), // 2545 DescribeProducersResponse/Topics/Partitions
-    unread(Compact), array(Compact, 2545, 9), last_tags(0, 0), // 2550 DescribeProducersResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, 2550, 3), last_tags(0, 0), // 2553 DescribeProducersResponse v0
-    row(200), unread(Compact), unread(Compact), after(4, last_tags(0, 0)), // 2557 BrokerRegistrationRequest/Listeners
-    tags(0, 0), after(4, unread(Compact)), after(16, array(Compact, 2557, 7)), array(Compact, 704, 6), unread(NullableCompact), last_tags(0, 0), // 2561 BrokerRegistrationRequest v0
-    tags(0, 0), after(4, unread(Compact)), after(16, array(Compact, 2557, 7)), array(Compact, 704, 6), unread(NullableCompact), after(1, last_tags(0, 0)), // 2567 BrokerRegistrationRequest v1
-    tags(0, 0), after(4, unread(Compact)), after(16, array(Compact, 2557, 7)), array(Compact, 704, 6), unread(NullableCompact), after(1, fixed_array(Compact, 16)), last_tags(0, 0), // 2573 BrokerRegistrationRequest v2
-    tags(0, 0), after(4, unread(Compact)), after(16, array(Compact, 2557, 7)), array(Compact, 704, 6), unread(NullableCompact), after(1, fixed_array(Compact, 16)), after(8, last_tags(0, 0)), // 2580 BrokerRegistrationRequest v3
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(8, last_tags(0, 0)), // 2587 BrokerRegistrationResponse v0
-    tags(0, 0), after(22, last_tags(0, 0)), // 2591 BrokerHeartbeatRequest v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(3, last_tags(0, 0)), // 2593 BrokerHeartbeatResponse v0
-    tags(0, 0), after(4, last_tags(0, 0)), // 2597 UnregisterBrokerRequest v0
-    row(201), int16(ErrorCode), unread(Compact), unread(Compact), after(22, array(Compact, 165, 3)), last_tags(0, 0), // 2599 DescribeTransactionsResponse/TransactionStates
-    tags(0, 0), int32(ThrottleTime), array(Compact, 2599, 28), last_tags(0, 0), // 2605 DescribeTransactionsResponse v0
-    tags(0, 0), array(Compact, 893, 1), fixed_array(Compact, 8), last_tags(0, 0), // 2609 ListTransactionsRequest v0
-    tags(0, 0), array(Compact, 893, 1), fixed_array(Compact, 8), after(8, last_tags(0, 0)), // 2613 ListTransactionsRequest v1
-    tags(0, 0), array(Compact, 893, 1), fixed_array(Compact, 8), after(8, unread(NullableCompact)), last_tags(0, 0), // 2617 ListTransactionsRequest v2
-    row(202), unread(Compact), after(8, unread(Compact)), last_tags(0, 0), // 2622 ListTransactionsResponse/TransactionStates
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 893, 1), array(Compact, 2622, 11), last_tags(0, 0), // 2626 ListTransactionsResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(12, last_tags(0, 0)), // 2632 AllocateProducerIdsResponse v0
-    tags(0, 0), unread(Compact), unread(Compact), after(4, unread(NullableCompact)), unread(NullableCompact), after(4, array(NullableCompact, 893, 1)), unread(NullableCompact), array(NullableCompact, 179, 18), last_tags(0, 0), // 2636 ConsumerGroupHeartbeatRequest v0
-    tags(0, 0), unread(Compact), unread(Compact), after(4, unread(NullableCompact)), unread(NullableCompact), after(4, array(NullableCompact, 893, 1)), unread(NullableCompact), unread(NullableCompact), array(NullableCompact, 179, 18), last_tags(0, 0), // 2645 ConsumerGroupHeartbeatRequest v1
-    array(Compact, 179, 18), last_tags(0, 0), // 2655 ConsumerGroupHeartbeatResponse/Assignment
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), unread(NullableCompact), after(8, nullable_struct(2655)), last_tags(0, 0), // 2657 ConsumerGroupHeartbeatResponse v0
-    row(203), after(16, unread(Compact)), fixed_array(Compact, 4), last_tags(0, 0), // 2664 ConsumerGroupDescribeResponse/Groups/Members/Assignment/TopicPartitions
-    unread(Compact), unread(NullableCompact), unread(NullableCompact), after(4, unread(Compact)), unread(Compact), array(Compact, 893, 1), unread(NullableCompact), array(Compact, 2664, 19), tags(0, 0), array(Compact, 2664, 19), tags(0, 0), last_tags(0, 0), // 2668 ConsumerGroupDescribeResponse/Groups/Members
-    int16(ErrorCode), unread(NullableCompact), unread(Compact), unread(Compact), after(8, unread(Compact)), array(Compact, 2668, 16), after(4, last_tags(0, 0)), // 2680 ConsumerGroupDescribeResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, 2680, 20), last_tags(0, 0), // 2687 ConsumerGroupDescribeResponse v0
-    unread(Compact), unread(NullableCompact), unread(NullableCompact), after(4, unread(Compact)), unread(Compact), array(Compact, 893, 1), unread(NullableCompact), array(Compact, 2664, 19), tags(0, 0), array(Compact, 2664, 19), tags(0, 0), after(1, last_tags(0, 0)), // 2691 ConsumerGroupDescribeResponse/Groups/Members
-    int16(ErrorCode), unread(NullableCompact), unread(Compact), unread(Compact), after(8, unread(Compact)), array(Compact, 2691, 17), after(4, last_tags(0, 0)), // 2703 ConsumerGroupDescribeResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, 2703, 20), last_tags(0, 0), // 2710 ConsumerGroupDescribeResponse v1
-    tags(0, 0), after(21, array(Compact, 2557, 7)), array(Compact, 704, 6), last_tags(0, 0), // 2714 ControllerRegistrationRequest v0
-    tags(0, 0), after(16, last_tags(0, 0)), // 2718 GetTelemetrySubscriptionsRequest v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(20, fixed_array(Compact, 1)), after(9, array(Compact, 893, 1)), last_tags(0, 0), // 2720 GetTelemetrySubscriptionsResponse v0
-    tags(0, 0), after(22, skipped(Telemetry, Compact)), last_tags(0, 0), // 2726 PushTelemetryRequest v0
-    row(204), after(16, array(Compact, 2338, 5)), last_tags(0, 0), // 2729 AssignReplicasToDirsRequest/Directories/Topics
-    row(205), after(16, array(Compact, 2729, 18)), last_tags(0, 0), // 2732 AssignReplicasToDirsRequest/Directories
-    tags(0, 0), after(12, array(Compact, 2732, 18)), last_tags(0, 0), // 2735 AssignReplicasToDirsRequest v0
-    after(16, array(Compact, 583, 18)), last_tags(0, 0), // 2738 AssignReplicasToDirsResponse/Directories
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2738, 18), last_tags(0, 0), // 2740 AssignReplicasToDirsResponse v0
-    tags(0, 0), fixed_array(Compact, 1), last_tags(0, 0), // 2745 ListConfigResourcesRequest v1
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 341, 2), last_tags(0, 0), // 2748 ListConfigResourcesResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2236, 3), last_tags(0, 0), // 2753 ListConfigResourcesResponse v1
-    unread(Compact), after(4, last_tags(0, 0)), // 2758 DescribeTopicPartitionsRequest/Cursor
-    tags(0, 0), array(Compact, 341, 2), after(4, nullable_struct(2758)), last_tags(0, 0), // 2760 DescribeTopicPartitionsRequest v0
-    row(206), int16(ErrorCode), after(12, fixed_array(Compact, 4)), fixed_array(Compact, 4), fixed_array(NullableCompact, 4), fixed_array(NullableCompact, 4), fixed_array(Compact, 4), last_tags(0, 0), // 2764 DescribeTopicPartitionsResponse/Topics/Partitions
-    int16(ErrorCode), unread(NullableCompact), after(17, array(Compact, 2764, 20)), after(4, last_tags(0, 0)), // 2772 DescribeTopicPartitionsResponse/Topics
-    tags(0, 0), int32(ThrottleTime), array(Compact, 2772, 26), nullable_struct(2758), last_tags(0, 0), // 2776 DescribeTopicPartitionsResponse v0
-    tags(0, 0), unread(Compact), unread(Compact), after(4, unread(NullableCompact)), array(NullableCompact, 893, 1), last_tags(0, 0), // 2781 ShareGroupHeartbeatRequest v0
-    unread(Compact), unread(NullableCompact), after(4, unread(Compact)), unread(Compact), array(Compact, 893, 1), array(Compact, 2664, 19), tags(0, 0), last_tags(0, 0), // 2787 ShareGroupDescribeResponse/Groups/Members
-    int16(ErrorCode), unread(NullableCompact), unread(Compact), unread(Compact), after(8, unread(Compact)), array(Compact, 2787, 12), after(4, last_tags(0, 0)), // 2795 ShareGroupDescribeResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, 2795, 20), last_tags(0, 0), // 2802 ShareGroupDescribeResponse v0
-    row(207), after(16, fixed_array(Compact, 1)), last_tags(0, 0), // 2806 ShareFetchRequest/Topics/Partitions/AcknowledgementBatches
-    row(208), after(8, array(Compact, 2806, 18)), last_tags(0, 0), // 2809 ShareFetchRequest/Topics/Partitions
-    row(209), after(16, array(Compact, 2809, 10)), last_tags(0, 0), // 2812 ShareFetchRequest/Topics
-    tags(0, 0), unread(NullableCompact), unread(NullableCompact), after(4, int32(Wait)), after(8, array(Compact, 2812, 18)), array(Compact, 179, 18), last_tags(0, 0), // 2815 ShareFetchRequest v0
-    row(210), after(4, array(Compact, 2806, 18)), last_tags(0, 0), // 2822 ShareFetchRequest/Topics/Partitions
-    row(211), after(16, array(Compact, 2822, 6)), last_tags(0, 0), // 2825 ShareFetchRequest/Topics
-    tags(0, 0), unread(NullableCompact), unread(NullableCompact), after(4, int32(Wait)), after(16, array(Compact, 2825, 18)), array(Compact, 179, 18), last_tags(0, 0), // 2828 ShareFetchRequest v1
-    tags(0, 0), unread(NullableCompact), unread(NullableCompact), after(4, int32(Wait)), after(18, array(Compact, 2825, 18)), array(Compact, 179, 18), last_tags(0, 0), // 2835 ShareFetchRequest v2
-    row(212), after(18, last_tags(0, 0)), // 2842 ShareFetchResponse/Responses/Partitions/AcquiredRecords
-    after(4, int16(ErrorCode)), unread(NullableCompact), int16(ErrorCode), unread(NullableCompact), after(8, tags(0, 0)), skipped(Records, NullableCompact), array(Compact, 2842, 19), last_tags(0, 0), // 2844 ShareFetchResponse/Responses/Partitions
-    after(16, array(Compact, 2844, 22)), last_tags(0, 0), // 2852 ShareFetchResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 2852, 18), array(Compact, 94, 11), last_tags(0, 0), // 2854 ShareFetchResponse v0
-    after(4, int16(ErrorCode)), unread(NullableCompact), int16(ErrorCode), unread(NullableCompact), after(8, tags(0, 0)), skipped(Records, Compact), array(Compact, 2842, 19), last_tags(0, 0), // 2861 ShareFetchResponse/Responses/Partitions
-    after(16, array(Compact, 2861, 22)), last_tags(0, 0), // 2869 ShareFetchResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), after(4, array(Compact, 2869, 18)), array(Compact, 94, 11), last_tags(0, 0), // 2871 ShareFetchResponse v1
-    tags(0, 0), unread(NullableCompact), unread(NullableCompact), after(4, array(Compact, 2825, 18)), last_tags(0, 0), // 2878 ShareAcknowledgeRequest v0
-    tags(0, 0), unread(NullableCompact), unread(NullableCompact), after(5, array(Compact, 2825, 18)), last_tags(0, 0), // 2883 ShareAcknowledgeRequest v2
-    after(4, int16(ErrorCode)), unread(NullableCompact), after(8, tags(0, 0)), last_tags(0, 0), // 2888 ShareAcknowledgeResponse/Responses/Partitions
-    after(16, array(Compact, 2888, 17)), last_tags(0, 0), // 2892 ShareAcknowledgeResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 2892, 18), array(Compact, 94, 11), last_tags(0, 0), // 2894 ShareAcknowledgeResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), after(4, array(Compact, 2892, 18)), array(Compact, 94, 11), last_tags(0, 0), // 2901 ShareAcknowledgeResponse v2
-    tags(0, 0), unread(NullableCompact), int32(Wait), after(20, array(Compact, 1623, 5)), last_tags(0, 0), // 2908 AddRaftVoterRequest v0
-    tags(0, 0), unread(NullableCompact), int32(Wait), after(20, array(Compact, 1623, 5)), after(1, last_tags(0, 0)), // 2913 AddRaftVoterRequest v1
-    tags(0, 0), unread(NullableCompact), after(20, last_tags(0, 0)), // 2918 RemoveRaftVoterRequest v0
-    tags(0, 0), unread(NullableCompact), after(24, array(Compact, 1623, 5)), after(4, tags(0, 0)), last_tags(0, 0), // 2921 UpdateRaftVoterRequest v0
-    row(213), after(16, array(Compact, 247, 17)), last_tags(0, 0), // 2926 InitializeShareGroupStateRequest/Topics
-    tags(0, 0), unread(Compact), array(Compact, 2926, 18), last_tags(0, 0), // 2929 InitializeShareGroupStateRequest v0
-    after(16, array(Compact, 2065, 8)), last_tags(0, 0), // 2933 InitializeShareGroupStateResponse/Results
-    tags(0, 0), array(Compact, 2933, 18), last_tags(0, 0), // 2935 InitializeShareGroupStateResponse v0
-    row(214), after(8, last_tags(0, 0)), // 2938 ReadShareGroupStateRequest/Topics/Partitions
-    row(215), after(16, array(Compact, 2938, 9)), last_tags(0, 0), // 2940 ReadShareGroupStateRequest/Topics
-    tags(0, 0), unread(Compact), array(Compact, 2940, 18), last_tags(0, 0), // 2943 ReadShareGroupStateRequest v0
-    row(216), after(19, last_tags(0, 0)), // 2947 ReadShareGroupStateResponse/Results/Partitions/StateBatches
-    row(217), after(4, int16(ErrorCode)), unread(NullableCompact), after(12, array(Compact, 2947, 20)), last_tags(0, 0), // 2949 ReadShareGroupStateResponse/Results/Partitions
-    after(16, array(Compact, 2949, 21)), last_tags(0, 0), // 2954 ReadShareGroupStateResponse/Results
-    tags(0, 0), array(Compact, 2954, 18), last_tags(0, 0), // 2956 ReadShareGroupStateResponse v0
-    row(218), after(20, array(Compact, 2947, 20)), last_tags(0, 0), // 2959 WriteShareGroupStateRequest/Topics/Partitions
-    row(219), after(16, array(Compact, 2959, 22)), last_tags(0, 0), // 2962 WriteShareGroupStateRequest/Topics
-    tags(0, 0), unread(Compact), array(Compact, 2962, 18), last_tags(0, 0), // 2965 WriteShareGroupStateRequest v0
-    row(220), after(24, array(Compact, 2947, 20)), last_tags(0, 0), // 2969 WriteShareGroupStateRequest/Topics/Partitions
-    row(221), after(16, array(Compact, 2969, 26)), last_tags(0, 0), // 2972 WriteShareGroupStateRequest/Topics
-    tags(0, 0), unread(Compact), array(Compact, 2972, 18), last_tags(0, 0), // 2975 WriteShareGroupStateRequest v1
-    tags(0, 0), unread(Compact), array(Compact, 2729, 18), last_tags(0, 0), // 2979 DeleteShareGroupStateRequest v0
-    row(222), after(4, int16(ErrorCode)), unread(NullableCompact), after(16, last_tags(0, 0)), // 2983 ReadShareGroupStateSummaryResponse/Results/Partitions
-    after(16, array(Compact, 2983, 24)), last_tags(0, 0), // 2987 ReadShareGroupStateSummaryResponse/Results
-    tags(0, 0), array(Compact, 2987, 18), last_tags(0, 0), // 2989 ReadShareGroupStateSummaryResponse v0
-    row(223), after(4, int16(ErrorCode)), unread(NullableCompact), after(20, last_tags(0, 0)), // 2992 ReadShareGroupStateSummaryResponse/Results/Partitions
-    after(16, array(Compact, 2992, 28)), last_tags(0, 0), // 2996 ReadShareGroupStateSummaryResponse/Results
-    tags(0, 0), array(Compact, 2996, 18), last_tags(0, 0), // 2998 ReadShareGroupStateSummaryResponse v1
-    row(224), unread(Compact), skipped(ConfigValue, Compact), last_tags(0, 0), // 3001 StreamsGroupHeartbeatRequest/Topology/Subtopologies/StateChangelogTopics/TopicConfigs
-    unread(Compact), after(6, array(Compact, 3001, 3)), last_tags(0, 0), // 3005 StreamsGroupHeartbeatRequest/Topology/Subtopologies/StateChangelogTopics
-    row(225), fixed_array(Compact, 2), fixed_array(Compact, 2), fixed_array(Compact, 2), last_tags(0, 0), // 3008 StreamsGroupHeartbeatRequest/Topology/Subtopologies/CopartitionGroups
-    unread(Compact), array(Compact, 893, 1), array(Compact, 893, 1), array(Compact, 3005, 9), array(Compact, 893, 1), array(Compact, 3005, 9), array(Compact, 3008, 4), last_tags(0, 0), // 3013 StreamsGroupHeartbeatRequest/Topology/Subtopologies
-    after(4, array(Compact, 3013, 8)), last_tags(0, 0), // 3021 StreamsGroupHeartbeatRequest/Topology
-    unread(Compact), after(2, last_tags(0, 0)), // 3023 StreamsGroupHeartbeatRequest/UserEndpoint
-    row(226), unread(Compact), after(12, last_tags(0, 0)), // 3025 StreamsGroupHeartbeatRequest/TaskOffsets
-    tags(0, 0), unread(Compact), unread(Compact), after(8, unread(NullableCompact)), unread(NullableCompact), after(4, nullable_struct(3021)), array(NullableCompact, 165, 3), array(NullableCompact, 165, 3), array(NullableCompact, 165, 3), unread(NullableCompact), nullable_struct(3023), array(NullableCompact, 1236, 3), array(NullableCompact, 3025, 14), array(NullableCompact, 3025, 14), after(1, last_tags(0, 0)), // 3028 StreamsGroupHeartbeatRequest v0
-    row(227), after(1, unread(Compact)), last_tags(0, 0), // 3043 StreamsGroupHeartbeatResponse/Status
-    unread(Compact), after(2, tags(0, 0)), array(Compact, 165, 3), array(Compact, 165, 3), last_tags(0, 0), // 3046 StreamsGroupHeartbeatResponse/PartitionsByUserEndpoint
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), unread(Compact), after(16, array(NullableCompact, 3043, 3)), array(NullableCompact, 165, 3), array(NullableCompact, 165, 3), array(NullableCompact, 165, 3), after(4, array(NullableCompact, 3046, 7)), last_tags(0, 0), // 3051 StreamsGroupHeartbeatResponse v0
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), unread(Compact), after(20, array(NullableCompact, 3043, 3)), array(NullableCompact, 165, 3), array(NullableCompact, 165, 3), array(NullableCompact, 165, 3), after(5, array(NullableCompact, 3046, 7)), last_tags(0, 0), // 3062 StreamsGroupHeartbeatResponse v1
-    tags(0, 0), array(Compact, 893, 1), after(2, last_tags(0, 0)), // 3073 StreamsGroupDescribeRequest v1
-    unread(Compact), array(Compact, 893, 1), array(Compact, 893, 1), array(Compact, 3005, 9), array(Compact, 3005, 9), last_tags(0, 0), // 3076 StreamsGroupDescribeResponse/Groups/Topology/Subtopologies
-    after(4, array(NullableCompact, 3076, 6)), last_tags(0, 0), // 3082 StreamsGroupDescribeResponse/Groups/Topology
-    unread(Compact), after(4, unread(NullableCompact)), unread(NullableCompact), unread(Compact), unread(Compact), after(4, unread(Compact)), nullable_struct(3023), array(Compact, 1236, 3), array(Compact, 3025, 14), array(Compact, 3025, 14), array(Compact, 165, 3), array(Compact, 165, 3), array(Compact, 165, 3), tags(0, 0), array(Compact, 165, 3), array(Compact, 165, 3), array(Compact, 165, 3), tags(0, 0), after(1, last_tags(0, 0)), // 3084 StreamsGroupDescribeResponse/Groups/Members
-    int16(ErrorCode), unread(NullableCompact), unread(Compact), unread(Compact), after(8, nullable_struct(3082)), array(Compact, 3084, 28), after(4, last_tags(0, 0)), // 3103 StreamsGroupDescribeResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, 3103, 20), last_tags(0, 0), // 3110 StreamsGroupDescribeResponse v0
-    row(228), unread(Compact), after(1, array(Compact, 893, 1)), unread(NullableCompact), array(Compact, 893, 1), array(Compact, 893, 1), last_tags(0, 0), // 3114 StreamsGroupDescribeResponse/Groups/TopologyDescription/Subtopologies/Nodes
-    row(229), unread(Compact), array(Compact, 3114, 7), last_tags(0, 0), // 3121 StreamsGroupDescribeResponse/Groups/TopologyDescription/Subtopologies
-    unread(Compact), after(1, array(Compact, 893, 1)), unread(NullableCompact), array(Compact, 893, 1), array(Compact, 893, 1), tags(0, 0), unread(Compact), after(1, array(Compact, 893, 1)), unread(NullableCompact), array(Compact, 893, 1), array(Compact, 893, 1), tags(0, 0), last_tags(0, 0), // 3125 StreamsGroupDescribeResponse/Groups/TopologyDescription/GlobalStores
-    array(Compact, 3121, 3), array(Compact, 3125, 15), last_tags(0, 0), // 3138 StreamsGroupDescribeResponse/Groups/TopologyDescription
-    int16(ErrorCode), unread(NullableCompact), unread(Compact), unread(Compact), after(8, nullable_struct(3082)), array(Compact, 3084, 28), after(4, nullable_struct(3138)), after(1, unread(NullableCompact)), last_tags(0, 0), // 3141 StreamsGroupDescribeResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, 3141, 23), last_tags(0, 0), // 3150 StreamsGroupDescribeResponse v1
-    tags(0, 0), array(Compact, 809, 3), last_tags(0, 0), // 3154 DescribeShareGroupOffsetsRequest v0
-    row(230), after(16, int16(ErrorCode)), unread(NullableCompact), last_tags(0, 0), // 3157 DescribeShareGroupOffsetsResponse/Groups/Topics/Partitions
-    unread(Compact), after(16, array(Compact, 3157, 20)), last_tags(0, 0), // 3161 DescribeShareGroupOffsetsResponse/Groups/Topics
-    unread(Compact), array(Compact, 3161, 19), int16(ErrorCode), unread(NullableCompact), last_tags(0, 0), // 3164 DescribeShareGroupOffsetsResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, 3164, 6), last_tags(0, 0), // 3169 DescribeShareGroupOffsetsResponse v0
-    row(231), after(24, int16(ErrorCode)), unread(NullableCompact), last_tags(0, 0), // 3173 DescribeShareGroupOffsetsResponse/Groups/Topics/Partitions
-    unread(Compact), after(16, array(Compact, 3173, 28)), last_tags(0, 0), // 3177 DescribeShareGroupOffsetsResponse/Groups/Topics
-    unread(Compact), array(Compact, 3177, 19), int16(ErrorCode), unread(NullableCompact), last_tags(0, 0), // 3180 DescribeShareGroupOffsetsResponse/Groups
-    tags(0, 0), int32(ThrottleTime), array(Compact, 3180, 6), last_tags(0, 0), // 3185 DescribeShareGroupOffsetsResponse v1
-    tags(0, 0), unread(Compact), array(Compact, 1417, 3), last_tags(0, 0), // 3189 AlterShareGroupOffsetsRequest v0
-    unread(Compact), after(16, array(Compact, 2065, 8)), last_tags(0, 0), // 3193 AlterShareGroupOffsetsResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 3193, 19), last_tags(0, 0), // 3196 AlterShareGroupOffsetsResponse v0
-    tags(0, 0), unread(Compact), array(Compact, 341, 2), last_tags(0, 0), // 3202 DeleteShareGroupOffsetsRequest v0
-    unread(Compact), after(16, int16(ErrorCode)), unread(NullableCompact), last_tags(0, 0), // 3206 DeleteShareGroupOffsetsResponse/Responses
-    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 3206, 21), last_tags(0, 0), // 3210 DeleteShareGroupOffsetsResponse v0
-    tags(0, 0), unread(Compact), unread(Compact), after(4, array(Compact, 3121, 3)), array(Compact, 3125, 15), tags(0, 0), last_tags(0, 0), // 3216 StreamsGroupTopologyDescriptionUpdateRequest v0
+    unread(Int16), int16(ErrorCode), unread(NullableInt16), END, // 1952 CreatePartitionsResponse/Results
+    int32(ThrottleTime), array(Int32, 1952, 6), END, // 1956 CreatePartitionsResponse v0
+    array(Int32, 1225, 4), after(8, END), // 1959 CreateDelegationTokenRequest v0
+    tags(0, 0), array(Compact, 1236, 3), after(8, last_tags(0, 0)), // 1961 CreateDelegationTokenRequest v2
+    tags(0, 0), unread(NullableCompact), unread(NullableCompact), array(Compact, 1236, 3), after(8, last_tags(0, 0)), // 1964 CreateDelegationTokenRequest v3
+    int16(ErrorCode), unread(Int16), unread(Int16), after(24, unread(Int16)), skipped(Credential, Int32), int32(ThrottleTime), END, // 1969 CreateDelegationTokenResponse v0
+    tags(0, 0), int16(ErrorCode), unread(Compact), unread(Compact), after(24, unread(Compact)), skipped(Credential, Compact), int32(ThrottleTime), last_tags(0, 0), // 1976 CreateDelegationTokenResponse v2
+    tags(0, 0), int16(ErrorCode), unread(Compact), unread(Compact), unread(Compact), unread(Compact), after(24, unread(Compact)), skipped(Credential, Compact), int32(ThrottleTime), last_tags(0, 0), // 1984 CreateDelegationTokenResponse v3
+    skipped(Credential, Int32), after(8, END), // 1994 RenewDelegationTokenRequest v0
+    tags(0, 0), skipped(Credential, Compact), after(8, last_tags(0, 0)), // 1996 RenewDelegationTokenRequest v2
+    int16(ErrorCode), after(8, int32(ThrottleTime)), END, // 1999 RenewDelegationTokenResponse v0
+    tags(0, 0), int16(ErrorCode), after(8, int32(ThrottleTime)), last_tags(0, 0), // 2002 RenewDelegationTokenResponse v2
+    array(NullableInt32, 1225, 4), END, // 2006 DescribeDelegationTokenRequest v0
+    tags(0, 0), array(NullableCompact, 1236, 3), last_tags(0, 0), // 2008 DescribeDelegationTokenRequest v2
+    row(141), unread(Int16), unread(Int16), after(24, unread(Int16)), skipped(Credential, Int32), array(Int32, 1225, 4), END, // 2011 DescribeDelegationTokenResponse/Tokens
+    int16(ErrorCode), array(Int32, 2011, 38), int32(ThrottleTime), END, // 2018 DescribeDelegationTokenResponse v0
+    row(142), unread(Compact), unread(Compact), after(24, unread(Compact)), skipped(Credential, Compact), array(Compact, 1236, 3), last_tags(0, 0), // 2022 DescribeDelegationTokenResponse/Tokens
+    tags(0, 0), int16(ErrorCode), array(Compact, 2022, 30), int32(ThrottleTime), last_tags(0, 0), // 2029 DescribeDelegationTokenResponse v2
+    row(143), unread(Compact), unread(Compact), unread(Compact), unread(Compact), after(24, unread(Compact)), skipped(Credential, Compact), array(Compact, 1236, 3), last_tags(0, 0), // 2034 DescribeDelegationTokenResponse/Tokens
+    tags(0, 0), int16(ErrorCode), array(Compact, 2034, 32), int32(ThrottleTime), last_tags(0, 0), // 2043 DescribeDelegationTokenResponse v3
+    array(NullableInt32, 135, 6), int32(Wait), END, // 2048 ElectLeadersRequest v0
+    after(1, array(NullableInt32, 135, 6)), int32(Wait), END, // 2051 ElectLeadersRequest v1
+    tags(0, 0), after(1, array(NullableCompact, 165, 3)), int32(Wait), last_tags(0, 0), // 2054 ElectLeadersRequest v2
+    row(144), after(4, int16(ErrorCode)), unread(NullableInt16), END, // 2058 ElectLeadersResponse/ReplicaElectionResults/PartitionResult
+    unread(Int16), array(Int32, 2058, 8), END, // 2062 ElectLeadersResponse/ReplicaElectionResults
+    int32(ThrottleTime), array(Int32, 2062, 6), END, // 2065 ElectLeadersResponse v0
+    int32(ThrottleTime), int16(ErrorCode), array(Int32, 2062, 6), END, // 2068 ElectLeadersResponse v1
+    row(145), after(4, int16(ErrorCode)), unread(NullableCompact), last_tags(0, 0), // 2072 ElectLeadersResponse/ReplicaElectionResults/PartitionResult
+    unread(Compact), array(Compact, 2072, 8), last_tags(0, 0), // 2076 ElectLeadersResponse/ReplicaElectionResults
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2076, 3), last_tags(0, 0), // 2079 ElectLeadersResponse v2
+    row(146), unread(Int16), after(1, skipped(ConfigValue, NullableInt16)), END, // 2084 IncrementalAlterConfigsRequest/Resources/Configs
+    after(1, unread(Int16)), array(Int32, 2084, 5), END, // 2088 IncrementalAlterConfigsRequest/Resources
+    array(Int32, 2088, 7), after(1, END), // 2091 IncrementalAlterConfigsRequest v0
+    row(147), unread(Compact), after(1, skipped(ConfigValue, NullableCompact)), last_tags(0, 0), // 2093 IncrementalAlterConfigsRequest/Resources/Configs
+    after(1, unread(Compact)), array(Compact, 2093, 4), last_tags(0, 0), // 2097 IncrementalAlterConfigsRequest/Resources
+    tags(0, 0), array(Compact, 2097, 4), after(1, last_tags(0, 0)), // 2100 IncrementalAlterConfigsRequest v1
+    row(148), after(4, fixed_array(NullableCompact, 4)), last_tags(0, 0), // 2103 AlterPartitionReassignmentsRequest/Topics/Partitions
+    row(149), unread(Compact), array(Compact, 2103, 6), last_tags(0, 0), // 2106 AlterPartitionReassignmentsRequest/Topics
+    tags(0, 0), int32(Wait), array(Compact, 2106, 3), last_tags(0, 0), // 2110 AlterPartitionReassignmentsRequest v0
+    tags(0, 0), int32(Wait), after(1, array(Compact, 2106, 3)), last_tags(0, 0), // 2114 AlterPartitionReassignmentsRequest v1
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 2076, 3), last_tags(0, 0), // 2118 AlterPartitionReassignmentsResponse v0
+    tags(0, 0), int32(ThrottleTime), after(1, int16(ErrorCode)), unread(NullableCompact), array(Compact, 2076, 3), last_tags(0, 0), // 2124 AlterPartitionReassignmentsResponse v1
+    tags(0, 0), int32(Wait), array(NullableCompact, 165, 3), last_tags(0, 0), // 2130 ListPartitionReassignmentsRequest v0
+    row(150), after(4, fixed_array(Compact, 4)), fixed_array(Compact, 4), fixed_array(Compact, 4), last_tags(0, 0), // 2134 ListPartitionReassignmentsResponse/Topics/Partitions
+    row(151), unread(Compact), array(Compact, 2134, 8), last_tags(0, 0), // 2139 ListPartitionReassignmentsResponse/Topics
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 2139, 3), last_tags(0, 0), // 2143 ListPartitionReassignmentsResponse v0
+    int16(ErrorCode), int32(ThrottleTime), array(Int32, 776, 6), END, // 2149 OffsetDeleteResponse v0
+    row(152), unread(Int16), after(1, unread(NullableInt16)), END, // 2153 DescribeClientQuotasRequest/Components
+    array(Int32, 2153, 5), after(1, END), // 2157 DescribeClientQuotasRequest v0
+    row(153), unread(Compact), after(1, unread(NullableCompact)), last_tags(0, 0), // 2159 DescribeClientQuotasRequest/Components
+    tags(0, 0), array(Compact, 2159, 4), after(1, last_tags(0, 0)), // 2163 DescribeClientQuotasRequest v1
+    row(154), unread(Int16), after(8, END), // 2166 DescribeClientQuotasResponse/Entries/Values
+    row(155), array(Int32, 1052, 4), array(Int32, 2166, 10), END, // 2169 DescribeClientQuotasResponse/Entries
+    int32(ThrottleTime), int16(ErrorCode), unread(NullableInt16), array(NullableInt32, 2169, 8), END, // 2173 DescribeClientQuotasResponse v0
+    row(156), unread(Compact), after(8, last_tags(0, 0)), // 2178 DescribeClientQuotasResponse/Entries/Values
+    row(157), array(Compact, 1059, 3), array(Compact, 2178, 10), last_tags(0, 0), // 2181 DescribeClientQuotasResponse/Entries
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(NullableCompact, 2181, 3), last_tags(0, 0), // 2185 DescribeClientQuotasResponse v1
+    row(158), unread(Int16), after(9, END), // 2191 AlterClientQuotasRequest/Entries/Ops
+    row(159), array(Int32, 1052, 4), array(Int32, 2191, 11), END, // 2194 AlterClientQuotasRequest/Entries
+    array(Int32, 2194, 8), after(1, END), // 2198 AlterClientQuotasRequest v0
+    row(160), unread(Compact), after(9, last_tags(0, 0)), // 2200 AlterClientQuotasRequest/Entries/Ops
+    row(161), array(Compact, 1059, 3), array(Compact, 2200, 11), last_tags(0, 0), // 2203 AlterClientQuotasRequest/Entries
+    tags(0, 0), array(Compact, 2203, 3), after(1, last_tags(0, 0)), // 2207 AlterClientQuotasRequest v1
+    row(162), int16(ErrorCode), unread(NullableInt16), array(Int32, 1052, 4), END, // 2210 AlterClientQuotasResponse/Entries
+    int32(ThrottleTime), array(Int32, 2210, 8), END, // 2215 AlterClientQuotasResponse v0
+    row(163), int16(ErrorCode), unread(NullableCompact), array(Compact, 1059, 3), last_tags(0, 0), // 2218 AlterClientQuotasResponse/Entries
+    tags(0, 0), int32(ThrottleTime), array(Compact, 2218, 5), last_tags(0, 0), // 2223 AlterClientQuotasResponse v1
+    tags(0, 0), array(NullableCompact, 341, 2), last_tags(0, 0), // 2227 DescribeUserScramCredentialsRequest v0
+    row(164), after(5, last_tags(0, 0)), // 2230 DescribeUserScramCredentialsResponse/Results/CredentialInfos
+    unread(Compact), int16(ErrorCode), unread(NullableCompact), array(Compact, 2230, 6), last_tags(0, 0), // 2232 DescribeUserScramCredentialsResponse/Results
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 2232, 6), last_tags(0, 0), // 2237 DescribeUserScramCredentialsResponse v0
+    row(165), unread(Compact), after(1, last_tags(0, 0)), // 2243 AlterUserScramCredentialsRequest/Deletions
+    unread(Compact), after(5, skipped(Credential, Compact)), skipped(Credential, Compact), last_tags(0, 0), // 2246 AlterUserScramCredentialsRequest/Upsertions
+    tags(0, 0), array(Compact, 2243, 3), array(Compact, 2246, 9), last_tags(0, 0), // 2250 AlterUserScramCredentialsRequest v0
+    row(166), after(24, last_tags(0, 0)), // 2254 VoteRequest/Topics/Partitions
+    row(167), unread(Compact), array(Compact, 2254, 25), last_tags(0, 0), // 2256 VoteRequest/Topics
+    tags(0, 0), unread(NullableCompact), array(Compact, 2256, 3), last_tags(0, 0), // 2260 VoteRequest v0
+    row(168), after(56, last_tags(0, 0)), // 2264 VoteRequest/Topics/Partitions
+    row(169), unread(Compact), array(Compact, 2264, 57), last_tags(0, 0), // 2266 VoteRequest/Topics
+    tags(0, 0), unread(NullableCompact), after(4, array(Compact, 2266, 3)), last_tags(0, 0), // 2270 VoteRequest v1
+    row(170), after(57, last_tags(0, 0)), // 2274 VoteRequest/Topics/Partitions
+    row(171), unread(Compact), array(Compact, 2274, 58), last_tags(0, 0), // 2276 VoteRequest/Topics
+    tags(0, 0), unread(NullableCompact), after(4, array(Compact, 2276, 3)), last_tags(0, 0), // 2280 VoteRequest v2
+    row(172), after(4, int16(ErrorCode)), after(9, last_tags(0, 0)), // 2284 VoteResponse/Topics/Partitions
+    unread(Compact), array(Compact, 2284, 16), last_tags(0, 0), // 2287 VoteResponse/Topics
+    tags(0, 0), int16(ErrorCode), array(Compact, 2287, 3), last_tags(0, 0), // 2290 VoteResponse v0
+    unread(NullableInt16), array(Int32, 276, 6), END, // 2294 BeginQuorumEpochRequest v0
+    row(173), after(28, last_tags(0, 0)), // 2297 BeginQuorumEpochRequest/Topics/Partitions
+    row(174), unread(Compact), array(Compact, 2297, 29), last_tags(0, 0), // 2299 BeginQuorumEpochRequest/Topics
+    tags(0, 0), unread(NullableCompact), after(4, array(Compact, 2299, 3)), array(Compact, 1623, 5), last_tags(0, 0), // 2303 BeginQuorumEpochRequest v1
+    int16(ErrorCode), array(Int32, 39, 6), END, // 2308 BeginQuorumEpochResponse v0
+    row(175), after(4, int16(ErrorCode)), after(8, last_tags(0, 0)), // 2311 BeginQuorumEpochResponse/Topics/Partitions
+    unread(Compact), array(Compact, 2311, 15), last_tags(0, 0), // 2314 BeginQuorumEpochResponse/Topics
+    tags(0, 0), int16(ErrorCode), array(Compact, 2314, 3), last_tags(0, 0), // 2317 BeginQuorumEpochResponse v1
+    row(176), after(12, fixed_array(Int32, 4)), END, // 2321 EndQuorumEpochRequest/Topics/Partitions
+    row(177), unread(Int16), array(Int32, 2321, 16), END, // 2324 EndQuorumEpochRequest/Topics
+    unread(NullableInt16), array(Int32, 2324, 6), END, // 2328 EndQuorumEpochRequest v0
+    row(178), after(20, last_tags(0, 0)), // 2331 EndQuorumEpochRequest/Topics/Partitions/PreferredCandidates
+    row(179), after(12, array(Compact, 2331, 21)), last_tags(0, 0), // 2333 EndQuorumEpochRequest/Topics/Partitions
+    row(180), unread(Compact), array(Compact, 2333, 14), last_tags(0, 0), // 2336 EndQuorumEpochRequest/Topics
+    tags(0, 0), unread(NullableCompact), array(Compact, 2336, 3), array(Compact, 1623, 5), last_tags(0, 0), // 2340 EndQuorumEpochRequest v1
+    row(181), after(4, last_tags(0, 0)), // 2345 DescribeQuorumRequest/Topics/Partitions
+    row(182), unread(Compact), array(Compact, 2345, 5), last_tags(0, 0), // 2347 DescribeQuorumRequest/Topics
+    tags(0, 0), array(Compact, 2347, 3), last_tags(0, 0), // 2351 DescribeQuorumRequest v0
+    row(183), after(4, int16(ErrorCode)), after(16, array(Compact, 1415, 13)), array(Compact, 1415, 13), last_tags(0, 0), // 2354 DescribeQuorumResponse/Topics/Partitions
+    unread(Compact), array(Compact, 2354, 25), last_tags(0, 0), // 2359 DescribeQuorumResponse/Topics
+    tags(0, 0), int16(ErrorCode), array(Compact, 2359, 3), last_tags(0, 0), // 2362 DescribeQuorumResponse v0
+    row(184), after(4, int16(ErrorCode)), after(16, array(Compact, 2297, 29)), array(Compact, 2297, 29), last_tags(0, 0), // 2366 DescribeQuorumResponse/Topics/Partitions
+    unread(Compact), array(Compact, 2366, 25), last_tags(0, 0), // 2371 DescribeQuorumResponse/Topics
+    tags(0, 0), int16(ErrorCode), array(Compact, 2371, 3), last_tags(0, 0), // 2374 DescribeQuorumResponse v1
+    row(185), after(44, last_tags(0, 0)), // 2378 DescribeQuorumResponse/Topics/Partitions/CurrentVoters
+    row(186), after(4, int16(ErrorCode)), unread(NullableCompact), after(16, array(Compact, 2378, 45)), array(Compact, 2378, 45), last_tags(0, 0), // 2380 DescribeQuorumResponse/Topics/Partitions
+    unread(Compact), array(Compact, 2380, 26), last_tags(0, 0), // 2386 DescribeQuorumResponse/Topics
+    row(187), after(4, array(Compact, 1623, 5)), last_tags(0, 0), // 2389 DescribeQuorumResponse/Nodes
+    tags(0, 0), int16(ErrorCode), unread(NullableCompact), array(Compact, 2386, 3), array(Compact, 2389, 6), last_tags(0, 0), // 2392 DescribeQuorumResponse v2
+    row(188), after(8, fixed_array(Compact, 4)), after(4, last_tags(0, 0)), // 2398 AlterPartitionRequest/Topics/Partitions
+    row(189), unread(Compact), array(Compact, 2398, 14), last_tags(0, 0), // 2401 AlterPartitionRequest/Topics
+    tags(0, 0), after(12, array(Compact, 2401, 3)), last_tags(0, 0), // 2405 AlterPartitionRequest v0
+    row(190), after(8, fixed_array(Compact, 4)), after(5, last_tags(0, 0)), // 2408 AlterPartitionRequest/Topics/Partitions
+    row(191), unread(Compact), array(Compact, 2408, 15), last_tags(0, 0), // 2411 AlterPartitionRequest/Topics
+    tags(0, 0), after(12, array(Compact, 2411, 3)), last_tags(0, 0), // 2415 AlterPartitionRequest v1
+    row(192), after(16, array(Compact, 2408, 15)), last_tags(0, 0), // 2418 AlterPartitionRequest/Topics
+    tags(0, 0), after(12, array(Compact, 2418, 18)), last_tags(0, 0), // 2421 AlterPartitionRequest v2
+    row(193), after(8, array(Compact, 1415, 13)), after(5, last_tags(0, 0)), // 2424 AlterPartitionRequest/Topics/Partitions
+    row(194), after(16, array(Compact, 2424, 15)), last_tags(0, 0), // 2427 AlterPartitionRequest/Topics
+    tags(0, 0), after(12, array(Compact, 2427, 18)), last_tags(0, 0), // 2430 AlterPartitionRequest v3
+    row(195), after(4, int16(ErrorCode)), after(8, fixed_array(Compact, 4)), after(4, last_tags(0, 0)), // 2433 AlterPartitionResponse/Topics/Partitions
+    unread(Compact), array(Compact, 2433, 20), last_tags(0, 0), // 2437 AlterPartitionResponse/Topics
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2437, 3), last_tags(0, 0), // 2440 AlterPartitionResponse v0
+    row(196), after(4, int16(ErrorCode)), after(8, fixed_array(Compact, 4)), after(5, last_tags(0, 0)), // 2445 AlterPartitionResponse/Topics/Partitions
+    unread(Compact), array(Compact, 2445, 21), last_tags(0, 0), // 2449 AlterPartitionResponse/Topics
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2449, 3), last_tags(0, 0), // 2452 AlterPartitionResponse v1
+    after(16, array(Compact, 2445, 21)), last_tags(0, 0), // 2457 AlterPartitionResponse/Topics
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2457, 18), last_tags(0, 0), // 2459 AlterPartitionResponse v2
+    row(197), unread(Compact), after(3, last_tags(0, 0)), // 2464 UpdateFeaturesRequest/FeatureUpdates
+    tags(0, 0), int32(Wait), array(Compact, 2464, 5), last_tags(0, 0), // 2467 UpdateFeaturesRequest v0
+    tags(0, 0), int32(Wait), array(Compact, 2464, 5), after(1, last_tags(0, 0)), // 2471 UpdateFeaturesRequest v1
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 1396, 5), last_tags(0, 0), // 2475 UpdateFeaturesResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), last_tags(0, 0), // 2481 UpdateFeaturesResponse v2
+    tags(0, 0), skipped(Envelope, Compact), skipped(Envelope, NullableCompact), unread(Compact), last_tags(0, 0), // 2486 EnvelopeRequest v0
+    tags(0, 0), skipped(Envelope, NullableCompact), int16(ErrorCode), last_tags(0, 0), // 2491 EnvelopeResponse v0
+    after(20, tags(0, 0)), after(8, last_tags(0, 0)), // 2495 FetchSnapshotRequest/Topics/Partitions
+    unread(Compact), array(Compact, 2495, 30), last_tags(0, 0), // 2497 FetchSnapshotRequest/Topics
+    tags(0, 0), after(8, array(Compact, 2497, 3)), last_tags(0, 0), // 2500 FetchSnapshotRequest v0
+    after(4, int16(ErrorCode)), after(12, tags(0, 0)), after(16, skipped(Records, Compact)), last_tags(0, 0), // 2503 FetchSnapshotResponse/Topics/Partitions
+    unread(Compact), array(Compact, 2503, 37), last_tags(0, 0), // 2507 FetchSnapshotResponse/Topics
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2507, 3), last_tags(0, 0), // 2510 FetchSnapshotResponse v0
+    tags(0, 0), after(1, last_tags(0, 0)), // 2515 DescribeClusterRequest v0
+    tags(0, 0), after(2, last_tags(0, 0)), // 2517 DescribeClusterRequest v1
+    tags(0, 0), after(3, last_tags(0, 0)), // 2519 DescribeClusterRequest v2
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), unread(Compact), after(4, array(Compact, 94, 11)), after(4, last_tags(0, 0)), // 2521 DescribeClusterResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), after(1, unread(Compact)), after(4, array(Compact, 94, 11)), after(4, last_tags(0, 0)), // 2528 DescribeClusterResponse v1
+    int32(NodeId), bytes(Host, Compact), int32(Port), unread(NullableCompact), after(1, last_tags(0, 0)), // 2535 DescribeClusterResponse/Brokers
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), after(1, unread(Compact)), after(4, array(Compact, 2535, 12)), after(4, last_tags(0, 0)), // 2540 DescribeClusterResponse v2
+    tags(0, 0), array(Compact, 165, 3), last_tags(0, 0), // 2547 DescribeProducersRequest v0
+    row(198), after(36, last_tags(0, 0)), // 2550 DescribeProducersResponse/Topics/Partitions/ActiveProducers
+    row(199), after(4, int16(ErrorCode)), unread(NullableCompact), array(Compact, 2550, 37), last_tags(0, 0), // 2552 DescribeProducersResponse/Topics/Partitions
+    unread(Compact), array(Compact, 2552, 9), last_tags(0, 0), // 2557 DescribeProducersResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, 2557, 3), last_tags(0, 0), // 2560 DescribeProducersResponse v0
+    row(200), unread(Compact), unread(Compact), after(4, last_tags(0, 0)), // 2564 BrokerRegistrationRequest/Listeners
+    tags(0, 0), after(4, unread(Compact)), after(16, array(Compact, 2564, 7)), array(Compact, 704, 6), unread(NullableCompact), last_tags(0, 0), // 2568 BrokerRegistrationRequest v0
+    tags(0, 0), after(4, unread(Compact)), after(16, array(Compact, 2564, 7)), array(Compact, 704, 6), unread(NullableCompact), after(1, last_tags(0, 0)), // 2574 BrokerRegistrationRequest v1
+    tags(0, 0), after(4, unread(Compact)), after(16, array(Compact, 2564, 7)), array(Compact, 704, 6), unread(NullableCompact), after(1, fixed_array(Compact, 16)), last_tags(0, 0), // 2580 BrokerRegistrationRequest v2
+    tags(0, 0), after(4, unread(Compact)), after(16, array(Compact, 2564, 7)), array(Compact, 704, 6), unread(NullableCompact), after(1, fixed_array(Compact, 16)), after(8, last_tags(0, 0)), // 2587 BrokerRegistrationRequest v3
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(8, last_tags(0, 0)), // 2594 BrokerRegistrationResponse v0
+    tags(0, 0), after(22, last_tags(0, 0)), // 2598 BrokerHeartbeatRequest v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(3, last_tags(0, 0)), // 2600 BrokerHeartbeatResponse v0
+    tags(0, 0), after(4, last_tags(0, 0)), // 2604 UnregisterBrokerRequest v0
+    row(201), int16(ErrorCode), unread(Compact), unread(Compact), after(22, array(Compact, 165, 3)), last_tags(0, 0), // 2606 DescribeTransactionsResponse/TransactionStates
+    tags(0, 0), int32(ThrottleTime), array(Compact, 2606, 28), last_tags(0, 0), // 2612 DescribeTransactionsResponse v0
+    tags(0, 0), array(Compact, 893, 1), fixed_array(Compact, 8), last_tags(0, 0), // 2616 ListTransactionsRequest v0
+    tags(0, 0), array(Compact, 893, 1), fixed_array(Compact, 8), after(8, last_tags(0, 0)), // 2620 ListTransactionsRequest v1
+    tags(0, 0), array(Compact, 893, 1), fixed_array(Compact, 8), after(8, unread(NullableCompact)), last_tags(0, 0), // 2624 ListTransactionsRequest v2
+    row(202), unread(Compact), after(8, unread(Compact)), last_tags(0, 0), // 2629 ListTransactionsResponse/TransactionStates
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 893, 1), array(Compact, 2629, 11), last_tags(0, 0), // 2633 ListTransactionsResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(12, last_tags(0, 0)), // 2639 AllocateProducerIdsResponse v0
+    tags(0, 0), unread(Compact), unread(Compact), after(4, unread(NullableCompact)), unread(NullableCompact), after(4, array(NullableCompact, 893, 1)), unread(NullableCompact), array(NullableCompact, 179, 18), last_tags(0, 0), // 2643 ConsumerGroupHeartbeatRequest v0
+    tags(0, 0), unread(Compact), unread(Compact), after(4, unread(NullableCompact)), unread(NullableCompact), after(4, array(NullableCompact, 893, 1)), unread(NullableCompact), unread(NullableCompact), array(NullableCompact, 179, 18), last_tags(0, 0), // 2652 ConsumerGroupHeartbeatRequest v1
+    array(Compact, 179, 18), last_tags(0, 0), // 2662 ConsumerGroupHeartbeatResponse/Assignment
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), unread(NullableCompact), after(8, nullable_struct(2662)), last_tags(0, 0), // 2664 ConsumerGroupHeartbeatResponse v0
+    row(203), after(16, unread(Compact)), fixed_array(Compact, 4), last_tags(0, 0), // 2671 ConsumerGroupDescribeResponse/Groups/Members/Assignment/TopicPartitions
+    unread(Compact), unread(NullableCompact), unread(NullableCompact), after(4, unread(Compact)), unread(Compact), array(Compact, 893, 1), unread(NullableCompact), array(Compact, 2671, 19), tags(0, 0), array(Compact, 2671, 19), tags(0, 0), last_tags(0, 0), // 2675 ConsumerGroupDescribeResponse/Groups/Members
+    int16(ErrorCode), unread(NullableCompact), unread(Compact), unread(Compact), after(8, unread(Compact)), array(Compact, 2675, 16), after(4, last_tags(0, 0)), // 2687 ConsumerGroupDescribeResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, 2687, 20), last_tags(0, 0), // 2694 ConsumerGroupDescribeResponse v0
+    unread(Compact), unread(NullableCompact), unread(NullableCompact), after(4, unread(Compact)), unread(Compact), array(Compact, 893, 1), unread(NullableCompact), array(Compact, 2671, 19), tags(0, 0), array(Compact, 2671, 19), tags(0, 0), after(1, last_tags(0, 0)), // 2698 ConsumerGroupDescribeResponse/Groups/Members
+    int16(ErrorCode), unread(NullableCompact), unread(Compact), unread(Compact), after(8, unread(Compact)), array(Compact, 2698, 17), after(4, last_tags(0, 0)), // 2710 ConsumerGroupDescribeResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, 2710, 20), last_tags(0, 0), // 2717 ConsumerGroupDescribeResponse v1
+    tags(0, 0), after(21, array(Compact, 2564, 7)), array(Compact, 704, 6), last_tags(0, 0), // 2721 ControllerRegistrationRequest v0
+    tags(0, 0), after(16, last_tags(0, 0)), // 2725 GetTelemetrySubscriptionsRequest v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), after(20, fixed_array(Compact, 1)), after(9, array(Compact, 893, 1)), last_tags(0, 0), // 2727 GetTelemetrySubscriptionsResponse v0
+    tags(0, 0), after(22, skipped(Telemetry, Compact)), last_tags(0, 0), // 2733 PushTelemetryRequest v0
+    row(204), after(16, array(Compact, 2345, 5)), last_tags(0, 0), // 2736 AssignReplicasToDirsRequest/Directories/Topics
+    row(205), after(16, array(Compact, 2736, 18)), last_tags(0, 0), // 2739 AssignReplicasToDirsRequest/Directories
+    tags(0, 0), after(12, array(Compact, 2739, 18)), last_tags(0, 0), // 2742 AssignReplicasToDirsRequest v0
+    after(16, array(Compact, 583, 18)), last_tags(0, 0), // 2745 AssignReplicasToDirsResponse/Directories
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2745, 18), last_tags(0, 0), // 2747 AssignReplicasToDirsResponse v0
+    tags(0, 0), fixed_array(Compact, 1), last_tags(0, 0), // 2752 ListConfigResourcesRequest v1
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 341, 2), last_tags(0, 0), // 2755 ListConfigResourcesResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), array(Compact, 2243, 3), last_tags(0, 0), // 2760 ListConfigResourcesResponse v1
+    unread(Compact), after(4, last_tags(0, 0)), // 2765 DescribeTopicPartitionsRequest/Cursor
+    tags(0, 0), array(Compact, 341, 2), after(4, nullable_struct(2765)), last_tags(0, 0), // 2767 DescribeTopicPartitionsRequest v0
+    row(206), int16(ErrorCode), after(12, fixed_array(Compact, 4)), fixed_array(Compact, 4), fixed_array(NullableCompact, 4), fixed_array(NullableCompact, 4), fixed_array(Compact, 4), last_tags(0, 0), // 2771 DescribeTopicPartitionsResponse/Topics/Partitions
+    int16(ErrorCode), unread(NullableCompact), after(17, array(Compact, 2771, 20)), after(4, last_tags(0, 0)), // 2779 DescribeTopicPartitionsResponse/Topics
+    tags(0, 0), int32(ThrottleTime), array(Compact, 2779, 26), nullable_struct(2765), last_tags(0, 0), // 2783 DescribeTopicPartitionsResponse v0
+    tags(0, 0), unread(Compact), unread(Compact), after(4, unread(NullableCompact)), array(NullableCompact, 893, 1), last_tags(0, 0), // 2788 ShareGroupHeartbeatRequest v0
+    unread(Compact), unread(NullableCompact), after(4, unread(Compact)), unread(Compact), array(Compact, 893, 1), array(Compact, 2671, 19), tags(0, 0), last_tags(0, 0), // 2794 ShareGroupDescribeResponse/Groups/Members
+    int16(ErrorCode), unread(NullableCompact), unread(Compact), unread(Compact), after(8, unread(Compact)), array(Compact, 2794, 12), after(4, last_tags(0, 0)), // 2802 ShareGroupDescribeResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, 2802, 20), last_tags(0, 0), // 2809 ShareGroupDescribeResponse v0
+    row(207), after(16, fixed_array(Compact, 1)), last_tags(0, 0), // 2813 ShareFetchRequest/Topics/Partitions/AcknowledgementBatches
+    row(208), after(8, array(Compact, 2813, 18)), last_tags(0, 0), // 2816 ShareFetchRequest/Topics/Partitions
+    row(209), after(16, array(Compact, 2816, 10)), last_tags(0, 0), // 2819 ShareFetchRequest/Topics
+    tags(0, 0), unread(NullableCompact), unread(NullableCompact), after(4, int32(Wait)), after(8, array(Compact, 2819, 18)), array(Compact, 179, 18), last_tags(0, 0), // 2822 ShareFetchRequest v0
+    row(210), after(4, array(Compact, 2813, 18)), last_tags(0, 0), // 2829 ShareFetchRequest/Topics/Partitions
+    row(211), after(16, array(Compact, 2829, 6)), last_tags(0, 0), // 2832 ShareFetchRequest/Topics
+    tags(0, 0), unread(NullableCompact), unread(NullableCompact), after(4, int32(Wait)), after(16, array(Compact, 2832, 18)), array(Compact, 179, 18), last_tags(0, 0), // 2835 ShareFetchRequest v1
+    tags(0, 0), unread(NullableCompact), unread(NullableCompact), after(4, int32(Wait)), after(18, array(Compact, 2832, 18)), array(Compact, 179, 18), last_tags(0, 0), // 2842 ShareFetchRequest v2
+    row(212), after(18, last_tags(0, 0)), // 2849 ShareFetchResponse/Responses/Partitions/AcquiredRecords
+    after(4, int16(ErrorCode)), unread(NullableCompact), int16(ErrorCode), unread(NullableCompact), after(8, tags(0, 0)), skipped(Records, NullableCompact), array(Compact, 2849, 19), last_tags(0, 0), // 2851 ShareFetchResponse/Responses/Partitions
+    after(16, array(Compact, 2851, 22)), last_tags(0, 0), // 2859 ShareFetchResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 2859, 18), array(Compact, 94, 11), last_tags(0, 0), // 2861 ShareFetchResponse v0
+    after(4, int16(ErrorCode)), unread(NullableCompact), int16(ErrorCode), unread(NullableCompact), after(8, tags(0, 0)), skipped(Records, Compact), array(Compact, 2849, 19), last_tags(0, 0), // 2868 ShareFetchResponse/Responses/Partitions
+    after(16, array(Compact, 2868, 22)), last_tags(0, 0), // 2876 ShareFetchResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), after(4, array(Compact, 2876, 18)), array(Compact, 94, 11), last_tags(0, 0), // 2878 ShareFetchResponse v1
+    tags(0, 0), unread(NullableCompact), unread(NullableCompact), after(4, array(Compact, 2832, 18)), last_tags(0, 0), // 2885 ShareAcknowledgeRequest v0
+    tags(0, 0), unread(NullableCompact), unread(NullableCompact), after(5, array(Compact, 2832, 18)), last_tags(0, 0), // 2890 ShareAcknowledgeRequest v2
+    after(4, int16(ErrorCode)), unread(NullableCompact), after(8, tags(0, 0)), last_tags(0, 0), // 2895 ShareAcknowledgeResponse/Responses/Partitions
+    after(16, array(Compact, 2895, 17)), last_tags(0, 0), // 2899 ShareAcknowledgeResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 2899, 18), array(Compact, 94, 11), last_tags(0, 0), // 2901 ShareAcknowledgeResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), after(4, array(Compact, 2899, 18)), array(Compact, 94, 11), last_tags(0, 0), // 2908 ShareAcknowledgeResponse v2
+    tags(0, 0), unread(NullableCompact), int32(Wait), after(20, array(Compact, 1623, 5)), last_tags(0, 0), // 2915 AddRaftVoterRequest v0
+    tags(0, 0), unread(NullableCompact), int32(Wait), after(20, array(Compact, 1623, 5)), after(1, last_tags(0, 0)), // 2920 AddRaftVoterRequest v1
+    tags(0, 0), unread(NullableCompact), after(20, last_tags(0, 0)), // 2925 RemoveRaftVoterRequest v0
+    tags(0, 0), unread(NullableCompact), after(24, array(Compact, 1623, 5)), after(4, tags(0, 0)), last_tags(0, 0), // 2928 UpdateRaftVoterRequest v0
+    row(213), after(16, array(Compact, 247, 17)), last_tags(0, 0), // 2933 InitializeShareGroupStateRequest/Topics
+    tags(0, 0), unread(Compact), array(Compact, 2933, 18), last_tags(0, 0), // 2936 InitializeShareGroupStateRequest v0
+    after(16, array(Compact, 2072, 8)), last_tags(0, 0), // 2940 InitializeShareGroupStateResponse/Results
+    tags(0, 0), array(Compact, 2940, 18), last_tags(0, 0), // 2942 InitializeShareGroupStateResponse v0
+    row(214), after(8, last_tags(0, 0)), // 2945 ReadShareGroupStateRequest/Topics/Partitions
+    row(215), after(16, array(Compact, 2945, 9)), last_tags(0, 0), // 2947 ReadShareGroupStateRequest/Topics
+    tags(0, 0), unread(Compact), array(Compact, 2947, 18), last_tags(0, 0), // 2950 ReadShareGroupStateRequest v0
+    row(216), after(19, last_tags(0, 0)), // 2954 ReadShareGroupStateResponse/Results/Partitions/StateBatches
+    row(217), after(4, int16(ErrorCode)), unread(NullableCompact), after(12, array(Compact, 2954, 20)), last_tags(0, 0), // 2956 ReadShareGroupStateResponse/Results/Partitions
+    after(16, array(Compact, 2956, 21)), last_tags(0, 0), // 2961 ReadShareGroupStateResponse/Results
+    tags(0, 0), array(Compact, 2961, 18), last_tags(0, 0), // 2963 ReadShareGroupStateResponse v0
+    row(218), after(20, array(Compact, 2954, 20)), last_tags(0, 0), // 2966 WriteShareGroupStateRequest/Topics/Partitions
+    row(219), after(16, array(Compact, 2966, 22)), last_tags(0, 0), // 2969 WriteShareGroupStateRequest/Topics
+    tags(0, 0), unread(Compact), array(Compact, 2969, 18), last_tags(0, 0), // 2972 WriteShareGroupStateRequest v0
+    row(220), after(24, array(Compact, 2954, 20)), last_tags(0, 0), // 2976 WriteShareGroupStateRequest/Topics/Partitions
+    row(221), after(16, array(Compact, 2976, 26)), last_tags(0, 0), // 2979 WriteShareGroupStateRequest/Topics
+    tags(0, 0), unread(Compact), array(Compact, 2979, 18), last_tags(0, 0), // 2982 WriteShareGroupStateRequest v1
+    tags(0, 0), unread(Compact), array(Compact, 2736, 18), last_tags(0, 0), // 2986 DeleteShareGroupStateRequest v0
+    row(222), after(4, int16(ErrorCode)), unread(NullableCompact), after(16, last_tags(0, 0)), // 2990 ReadShareGroupStateSummaryResponse/Results/Partitions
+    after(16, array(Compact, 2990, 24)), last_tags(0, 0), // 2994 ReadShareGroupStateSummaryResponse/Results
+    tags(0, 0), array(Compact, 2994, 18), last_tags(0, 0), // 2996 ReadShareGroupStateSummaryResponse v0
+    row(223), after(4, int16(ErrorCode)), unread(NullableCompact), after(20, last_tags(0, 0)), // 2999 ReadShareGroupStateSummaryResponse/Results/Partitions
+    after(16, array(Compact, 2999, 28)), last_tags(0, 0), // 3003 ReadShareGroupStateSummaryResponse/Results
+    tags(0, 0), array(Compact, 3003, 18), last_tags(0, 0), // 3005 ReadShareGroupStateSummaryResponse v1
+    row(224), unread(Compact), skipped(ConfigValue, Compact), last_tags(0, 0), // 3008 StreamsGroupHeartbeatRequest/Topology/Subtopologies/StateChangelogTopics/TopicConfigs
+    unread(Compact), after(6, array(Compact, 3008, 3)), last_tags(0, 0), // 3012 StreamsGroupHeartbeatRequest/Topology/Subtopologies/StateChangelogTopics
+    row(225), fixed_array(Compact, 2), fixed_array(Compact, 2), fixed_array(Compact, 2), last_tags(0, 0), // 3015 StreamsGroupHeartbeatRequest/Topology/Subtopologies/CopartitionGroups
+    unread(Compact), array(Compact, 893, 1), array(Compact, 893, 1), array(Compact, 3012, 9), array(Compact, 893, 1), array(Compact, 3012, 9), array(Compact, 3015, 4), last_tags(0, 0), // 3020 StreamsGroupHeartbeatRequest/Topology/Subtopologies
+    after(4, array(Compact, 3020, 8)), last_tags(0, 0), // 3028 StreamsGroupHeartbeatRequest/Topology
+    unread(Compact), after(2, last_tags(0, 0)), // 3030 StreamsGroupHeartbeatRequest/UserEndpoint
+    row(226), unread(Compact), after(12, last_tags(0, 0)), // 3032 StreamsGroupHeartbeatRequest/TaskOffsets
+    tags(0, 0), unread(Compact), unread(Compact), after(8, unread(NullableCompact)), unread(NullableCompact), after(4, nullable_struct(3028)), array(NullableCompact, 165, 3), array(NullableCompact, 165, 3), array(NullableCompact, 165, 3), unread(NullableCompact), nullable_struct(3030), array(NullableCompact, 1236, 3), array(NullableCompact, 3032, 14), array(NullableCompact, 3032, 14), after(1, last_tags(0, 0)), // 3035 StreamsGroupHeartbeatRequest v0
+    row(227), after(1, unread(Compact)), last_tags(0, 0), // 3050 StreamsGroupHeartbeatResponse/Status
+    unread(Compact), after(2, tags(0, 0)), array(Compact, 165, 3), array(Compact, 165, 3), last_tags(0, 0), // 3053 StreamsGroupHeartbeatResponse/PartitionsByUserEndpoint
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), unread(Compact), after(16, array(NullableCompact, 3050, 3)), array(NullableCompact, 165, 3), array(NullableCompact, 165, 3), array(NullableCompact, 165, 3), after(4, array(NullableCompact, 3053, 7)), last_tags(0, 0), // 3058 StreamsGroupHeartbeatResponse v0
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), unread(Compact), after(20, array(NullableCompact, 3050, 3)), array(NullableCompact, 165, 3), array(NullableCompact, 165, 3), array(NullableCompact, 165, 3), after(5, array(NullableCompact, 3053, 7)), last_tags(0, 0), // 3069 StreamsGroupHeartbeatResponse v1
+    tags(0, 0), array(Compact, 893, 1), after(2, last_tags(0, 0)), // 3080 StreamsGroupDescribeRequest v1
+    unread(Compact), array(Compact, 893, 1), array(Compact, 893, 1), array(Compact, 3012, 9), array(Compact, 3012, 9), last_tags(0, 0), // 3083 StreamsGroupDescribeResponse/Groups/Topology/Subtopologies
+    after(4, array(NullableCompact, 3083, 6)), last_tags(0, 0), // 3089 StreamsGroupDescribeResponse/Groups/Topology
+    unread(Compact), after(4, unread(NullableCompact)), unread(NullableCompact), unread(Compact), unread(Compact), after(4, unread(Compact)), nullable_struct(3030), array(Compact, 1236, 3), array(Compact, 3032, 14), array(Compact, 3032, 14), array(Compact, 165, 3), array(Compact, 165, 3), array(Compact, 165, 3), tags(0, 0), array(Compact, 165, 3), array(Compact, 165, 3), array(Compact, 165, 3), tags(0, 0), after(1, last_tags(0, 0)), // 3091 StreamsGroupDescribeResponse/Groups/Members
+    int16(ErrorCode), unread(NullableCompact), unread(Compact), unread(Compact), after(8, nullable_struct(3089)), array(Compact, 3091, 28), after(4, last_tags(0, 0)), // 3110 StreamsGroupDescribeResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, 3110, 20), last_tags(0, 0), // 3117 StreamsGroupDescribeResponse v0
+    row(228), unread(Compact), after(1, array(Compact, 893, 1)), unread(NullableCompact), array(Compact, 893, 1), array(Compact, 893, 1), last_tags(0, 0), // 3121 StreamsGroupDescribeResponse/Groups/TopologyDescription/Subtopologies/Nodes
+    row(229), unread(Compact), array(Compact, 3121, 7), last_tags(0, 0), // 3128 StreamsGroupDescribeResponse/Groups/TopologyDescription/Subtopologies
+    unread(Compact), after(1, array(Compact, 893, 1)), unread(NullableCompact), array(Compact, 893, 1), array(Compact, 893, 1), tags(0, 0), unread(Compact), after(1, array(Compact, 893, 1)), unread(NullableCompact), array(Compact, 893, 1), array(Compact, 893, 1), tags(0, 0), last_tags(0, 0), // 3132 StreamsGroupDescribeResponse/Groups/TopologyDescription/GlobalStores
+    array(Compact, 3128, 3), array(Compact, 3132, 15), last_tags(0, 0), // 3145 StreamsGroupDescribeResponse/Groups/TopologyDescription
+    int16(ErrorCode), unread(NullableCompact), unread(Compact), unread(Compact), after(8, nullable_struct(3089)), array(Compact, 3091, 28), after(4, nullable_struct(3145)), after(1, unread(NullableCompact)), last_tags(0, 0), // 3148 StreamsGroupDescribeResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, 3148, 23), last_tags(0, 0), // 3157 StreamsGroupDescribeResponse v1
+    tags(0, 0), array(Compact, 809, 3), last_tags(0, 0), // 3161 DescribeShareGroupOffsetsRequest v0
+    row(230), after(16, int16(ErrorCode)), unread(NullableCompact), last_tags(0, 0), // 3164 DescribeShareGroupOffsetsResponse/Groups/Topics/Partitions
+    unread(Compact), after(16, array(Compact, 3164, 20)), last_tags(0, 0), // 3168 DescribeShareGroupOffsetsResponse/Groups/Topics
+    unread(Compact), array(Compact, 3168, 19), int16(ErrorCode), unread(NullableCompact), last_tags(0, 0), // 3171 DescribeShareGroupOffsetsResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, 3171, 6), last_tags(0, 0), // 3176 DescribeShareGroupOffsetsResponse v0
+    row(231), after(24, int16(ErrorCode)), unread(NullableCompact), last_tags(0, 0), // 3180 DescribeShareGroupOffsetsResponse/Groups/Topics/Partitions
+    unread(Compact), after(16, array(Compact, 3180, 28)), last_tags(0, 0), // 3184 DescribeShareGroupOffsetsResponse/Groups/Topics
+    unread(Compact), array(Compact, 3184, 19), int16(ErrorCode), unread(NullableCompact), last_tags(0, 0), // 3187 DescribeShareGroupOffsetsResponse/Groups
+    tags(0, 0), int32(ThrottleTime), array(Compact, 3187, 6), last_tags(0, 0), // 3192 DescribeShareGroupOffsetsResponse v1
+    tags(0, 0), unread(Compact), array(Compact, 1417, 3), last_tags(0, 0), // 3196 AlterShareGroupOffsetsRequest v0
+    unread(Compact), after(16, array(Compact, 2072, 8)), last_tags(0, 0), // 3200 AlterShareGroupOffsetsResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 3200, 19), last_tags(0, 0), // 3203 AlterShareGroupOffsetsResponse v0
+    tags(0, 0), unread(Compact), array(Compact, 341, 2), last_tags(0, 0), // 3209 DeleteShareGroupOffsetsRequest v0
+    unread(Compact), after(16, int16(ErrorCode)), unread(NullableCompact), last_tags(0, 0), // 3213 DeleteShareGroupOffsetsResponse/Responses
+    tags(0, 0), int32(ThrottleTime), int16(ErrorCode), unread(NullableCompact), array(Compact, 3213, 21), last_tags(0, 0), // 3217 DeleteShareGroupOffsetsResponse v0
+    tags(0, 0), unread(Compact), unread(Compact), after(4, array(Compact, 3128, 3)), array(Compact, 3132, 15), tags(0, 0), last_tags(0, 0), // 3223 StreamsGroupTopologyDescriptionUpdateRequest v0
 ];
 
 static ROWS: [Row; 232] = [
@@ -946,8 +948,8 @@ static ROWS: [Row; 232] = [
     line(None, &[part(0, Int16, 1), skipped_part(0, ConfigValue, NullableInt16)], 3, false), // 123
     line(None, &[part(0, Int16, 1), skipped_part(0, ConfigValue, NullableInt16)], 1, false), // 124
     line(None, &[part(0, Compact, 1), skipped_part(0, ConfigValue, NullableCompact)], 1, true), // 125
-    line(Some(0), &[part(0, NullableInt16, 1), part(1, Int16, 1)], 0, false), // 126
-    line(Some(0), &[part(0, NullableCompact, 1), part(1, Compact, 1)], 0, true), // 127
+    line(Some(0), &[skipped_part(0, ConfigValue, NullableInt16), part(1, Int16, 1)], 0, false), // 126
+    line(Some(0), &[skipped_part(0, ConfigValue, NullableCompact), part(1, Compact, 1)], 0, true), // 127
     line(None, &[part(0, Int16, 1), rows(0, Int32, &ROWS[11])], 0, false), // 128
     line(None, &[part(0, Compact, 1), rows(0, Compact, &ROWS[15])], 0, true), // 129
     line(None, &[part(0, Int16, 1), part(0, Int32, 21)], 0, false), // 130
@@ -1099,62 +1101,62 @@ static APIS: [Api; 95] = [
     api(0, &[1847, 1847, 1853], &[781, 781, 787]), // 34 AlterReplicaLogDirs
     api(0, &[1856, 1856, 1858, 1858, 1858, 1858], &[1870, 1870, 1884, 1888, 1898, 1908]), // 35 DescribeLogDirs
     api(0, &[1913, 1913, 1915], &[1918, 1922, 1926]), // 36 SaslAuthenticate
-    api(0, &[1938, 1938, 1948, 1948], &[1347, 1347, 1400, 1400]), // 37 CreatePartitions
-    api(0, &[1952, 1952, 1954, 1957], &[1962, 1962, 1969, 1977]), // 38 CreateDelegationToken
-    api(0, &[1987, 1987, 1989], &[1992, 1992, 1995]), // 39 RenewDelegationToken
-    api(0, &[1987, 1987, 1989], &[1992, 1992, 1995]), // 40 ExpireDelegationToken
-    api(0, &[1999, 1999, 2001, 2001], &[2011, 2011, 2022, 2036]), // 41 DescribeDelegationToken
+    api(0, &[1938, 1938, 1948, 1948], &[1956, 1956, 1400, 1400]), // 37 CreatePartitions
+    api(0, &[1959, 1959, 1961, 1964], &[1969, 1969, 1976, 1984]), // 38 CreateDelegationToken
+    api(0, &[1994, 1994, 1996], &[1999, 1999, 2002]), // 39 RenewDelegationToken
+    api(0, &[1994, 1994, 1996], &[1999, 1999, 2002]), // 40 ExpireDelegationToken
+    api(0, &[2006, 2006, 2008, 2008], &[2018, 2018, 2029, 2043]), // 41 DescribeDelegationToken
     api(0, &[333, 333, 1218, 1218], &[1386, 1386, 1392, 1400]), // 42 DeleteGroups
-    api(0, &[2041, 2044, 2047], &[2058, 2061, 2072]), // 43 ElectLeaders
-    api(0, &[2084, 2093], &[1831, 1839]), // 44 IncrementalAlterConfigs
-    api(0, &[2103, 2107], &[2111, 2117]), // 45 AlterPartitionReassignments
-    api(0, &[2123], &[2136]), // 46 ListPartitionReassignments
-    api(0, &[795], &[2142]), // 47 OffsetDelete
-    api(0, &[2150, 2156], &[2166, 2178]), // 48 DescribeClientQuotas
-    api(0, &[2191, 2200], &[2208, 2216]), // 49 AlterClientQuotas
-    api(0, &[2220], &[2230]), // 50 DescribeUserScramCredentials
-    api(0, &[2243], &[1400]), // 51 AlterUserScramCredentials
-    api(0, &[2253, 2263, 2273], &[2283, 2283, 2283]), // 52 Vote
-    api(0, &[2287, 2296], &[2301, 2310]), // 53 BeginQuorumEpoch
-    api(0, &[2321, 2333], &[2301, 2310]), // 54 EndQuorumEpoch
-    api(0, &[2344, 2344, 2344], &[2355, 2367, 2385]), // 55 DescribeQuorum
-    api(0, &[2398, 2408, 2414, 2423], &[2433, 2445, 2452, 2452]), // 56 AlterPartition
-    api(0, &[2460, 2464, 2464], &[2468, 2468, 2474]), // 57 UpdateFeatures
-    api(0, &[2479], &[2484]), // 58 Envelope
-    api(0, &[2493, 2493], &[2503, 2503]), // 59 FetchSnapshot
-    api(0, &[2508, 2510, 2512], &[2514, 2521, 2533]), // 60 DescribeCluster
-    api(0, &[2540], &[2553]), // 61 DescribeProducers
-    api(0, &[2561, 2567, 2573, 2580, 2580], &[2587, 2587, 2587, 2587, 2587]), // 62 BrokerRegistration
-    api(0, &[2591, 2591, 2591], &[2593, 2593, 2593]), // 63 BrokerHeartbeat
-    api(0, &[2597], &[2474]), // 64 UnregisterBroker
-    api(0, &[1218], &[2605]), // 65 DescribeTransactions
-    api(0, &[2609, 2613, 2617], &[2626, 2626, 2626]), // 66 ListTransactions
-    api(0, &[699], &[2632]), // 67 AllocateProducerIds
-    api(0, &[2636, 2645], &[2657, 2657]), // 68 ConsumerGroupHeartbeat
-    api(0, &[1137, 1137], &[2687, 2710]), // 69 ConsumerGroupDescribe
-    api(0, &[2714], &[2474]), // 70 ControllerRegistration
-    api(0, &[2718], &[2720]), // 71 GetTelemetrySubscriptions
-    api(0, &[2726], &[1045]), // 72 PushTelemetry
-    api(0, &[2735], &[2740]), // 73 AssignReplicasToDirs
-    api(0, &[1216, 2745], &[2748, 2753]), // 74 ListConfigResources
-    api(0, &[2760], &[2776]), // 75 DescribeTopicPartitions
-    api(0, &[2781, 2781], &[2657, 2657]), // 76 ShareGroupHeartbeat
-    api(0, &[1137, 1137], &[2802, 2802]), // 77 ShareGroupDescribe
-    api(0, &[2815, 2828, 2835], &[2854, 2871, 2871]), // 78 ShareFetch
-    api(0, &[2878, 2878, 2883], &[2894, 2894, 2901]), // 79 ShareAcknowledge
-    api(0, &[2908, 2913], &[2474, 2474]), // 80 AddRaftVoter
-    api(0, &[2918], &[2474]), // 81 RemoveRaftVoter
-    api(0, &[2921], &[1045]), // 82 UpdateRaftVoter
-    api(0, &[2929], &[2935]), // 83 InitializeShareGroupState
-    api(0, &[2943], &[2956]), // 84 ReadShareGroupState
-    api(0, &[2965, 2975], &[2935, 2935]), // 85 WriteShareGroupState
-    api(0, &[2979], &[2935]), // 86 DeleteShareGroupState
-    api(0, &[2943, 2943], &[2989, 2998]), // 87 ReadShareGroupStateSummary
-    api(0, &[3028, 3028], &[3051, 3062]), // 88 StreamsGroupHeartbeat
-    api(0, &[1137, 3073], &[3110, 3150]), // 89 StreamsGroupDescribe
-    api(0, &[3154, 3154], &[3169, 3185]), // 90 DescribeShareGroupOffsets
-    api(0, &[3189], &[3196]), // 91 AlterShareGroupOffsets
-    api(0, &[3202], &[3210]), // 92 DeleteShareGroupOffsets
-    api(0, &[3216], &[2474]), // 93 StreamsGroupTopologyDescriptionUpdate
-    api(0, &[2597], &[2474]), // 94 UnregisterController
+    api(0, &[2048, 2051, 2054], &[2065, 2068, 2079]), // 43 ElectLeaders
+    api(0, &[2091, 2100], &[1831, 1839]), // 44 IncrementalAlterConfigs
+    api(0, &[2110, 2114], &[2118, 2124]), // 45 AlterPartitionReassignments
+    api(0, &[2130], &[2143]), // 46 ListPartitionReassignments
+    api(0, &[795], &[2149]), // 47 OffsetDelete
+    api(0, &[2157, 2163], &[2173, 2185]), // 48 DescribeClientQuotas
+    api(0, &[2198, 2207], &[2215, 2223]), // 49 AlterClientQuotas
+    api(0, &[2227], &[2237]), // 50 DescribeUserScramCredentials
+    api(0, &[2250], &[1400]), // 51 AlterUserScramCredentials
+    api(0, &[2260, 2270, 2280], &[2290, 2290, 2290]), // 52 Vote
+    api(0, &[2294, 2303], &[2308, 2317]), // 53 BeginQuorumEpoch
+    api(0, &[2328, 2340], &[2308, 2317]), // 54 EndQuorumEpoch
+    api(0, &[2351, 2351, 2351], &[2362, 2374, 2392]), // 55 DescribeQuorum
+    api(0, &[2405, 2415, 2421, 2430], &[2440, 2452, 2459, 2459]), // 56 AlterPartition
+    api(0, &[2467, 2471, 2471], &[2475, 2475, 2481]), // 57 UpdateFeatures
+    api(0, &[2486], &[2491]), // 58 Envelope
+    api(0, &[2500, 2500], &[2510, 2510]), // 59 FetchSnapshot
+    api(0, &[2515, 2517, 2519], &[2521, 2528, 2540]), // 60 DescribeCluster
+    api(0, &[2547], &[2560]), // 61 DescribeProducers
+    api(0, &[2568, 2574, 2580, 2587, 2587], &[2594, 2594, 2594, 2594, 2594]), // 62 BrokerRegistration
+    api(0, &[2598, 2598, 2598], &[2600, 2600, 2600]), // 63 BrokerHeartbeat
+    api(0, &[2604], &[2481]), // 64 UnregisterBroker
+    api(0, &[1218], &[2612]), // 65 DescribeTransactions
+    api(0, &[2616, 2620, 2624], &[2633, 2633, 2633]), // 66 ListTransactions
+    api(0, &[699], &[2639]), // 67 AllocateProducerIds
+    api(0, &[2643, 2652], &[2664, 2664]), // 68 ConsumerGroupHeartbeat
+    api(0, &[1137, 1137], &[2694, 2717]), // 69 ConsumerGroupDescribe
+    api(0, &[2721], &[2481]), // 70 ControllerRegistration
+    api(0, &[2725], &[2727]), // 71 GetTelemetrySubscriptions
+    api(0, &[2733], &[1045]), // 72 PushTelemetry
+    api(0, &[2742], &[2747]), // 73 AssignReplicasToDirs
+    api(0, &[1216, 2752], &[2755, 2760]), // 74 ListConfigResources
+    api(0, &[2767], &[2783]), // 75 DescribeTopicPartitions
+    api(0, &[2788, 2788], &[2664, 2664]), // 76 ShareGroupHeartbeat
+    api(0, &[1137, 1137], &[2809, 2809]), // 77 ShareGroupDescribe
+    api(0, &[2822, 2835, 2842], &[2861, 2878, 2878]), // 78 ShareFetch
+    api(0, &[2885, 2885, 2890], &[2901, 2901, 2908]), // 79 ShareAcknowledge
+    api(0, &[2915, 2920], &[2481, 2481]), // 80 AddRaftVoter
+    api(0, &[2925], &[2481]), // 81 RemoveRaftVoter
+    api(0, &[2928], &[1045]), // 82 UpdateRaftVoter
+    api(0, &[2936], &[2942]), // 83 InitializeShareGroupState
+    api(0, &[2950], &[2963]), // 84 ReadShareGroupState
+    api(0, &[2972, 2982], &[2942, 2942]), // 85 WriteShareGroupState
+    api(0, &[2986], &[2942]), // 86 DeleteShareGroupState
+    api(0, &[2950, 2950], &[2996, 3005]), // 87 ReadShareGroupStateSummary
+    api(0, &[3035, 3035], &[3058, 3069]), // 88 StreamsGroupHeartbeat
+    api(0, &[1137, 3080], &[3117, 3157]), // 89 StreamsGroupDescribe
+    api(0, &[3161, 3161], &[3176, 3192]), // 90 DescribeShareGroupOffsets
+    api(0, &[3196], &[3203]), // 91 AlterShareGroupOffsets
+    api(0, &[3209], &[3217]), // 92 DeleteShareGroupOffsets
+    api(0, &[3223], &[2481]), // 93 StreamsGroupTopologyDescriptionUpdate
+    api(0, &[2604], &[2481]), // 94 UnregisterController
 ];

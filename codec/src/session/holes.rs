@@ -39,18 +39,21 @@ const OF_REQUESTS: [(i16, &str); 17] = [
     (72, "Metrics"),
     (88, "Value"),
 ];
-const OF_RESPONSES: [(i16, &str); 15] = [
+const OF_RESPONSES: [(i16, &str); 18] = [
     (1, "Records"),
     (9, "Metadata"),
     (11, "Metadata"),
     (14, "Assignment"),
     (15, "MemberAssignment"),
     (15, "MemberMetadata"),
+    (19, "ErrorMessage"),
     (19, "Value"),
     (32, "Value"),
+    (33, "ErrorMessage"),
     (36, "AuthBytes"),
     (38, "Hmac"),
     (41, "Hmac"),
+    (44, "ErrorMessage"),
     (58, "ResponseData"),
     (59, "UnalignedRecords"),
     (78, "Records"),

@@ -348,7 +348,7 @@ fn roles_stand_where_kafka_has_their_fields() {
         (
             Role::ConfigValue,
             requests(&[19, 33, 44, 88]),
-            responses(&[19, 32, 89]),
+            responses(&[19, 32, 33, 44, 89]),
         ),
         (Role::Telemetry, requests(&[72]), responses(&[])),
         (Role::Envelope, requests(&[58]), responses(&[58])),

@@ -168,7 +168,7 @@ impl Tape {
                 }
                 *drop as u64
             }
-            // What it closes upon goes nowhere and is what the capture is about.
+            // What it closes upon goes nowhere.
             Step::Close(_) => input.shown.len() as u64,
             Step::Need(_) | Step::Wait | Step::Finish => return,
         };
