@@ -12,7 +12,7 @@ use klamp_codec::session::{Clamp, NonKafka};
 use std::net::{IpAddr, SocketAddr};
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
-use tracing_subscriber::filter::{ParseError, Targets};
+use tracing_subscriber::filter::{LevelFilter, ParseError, Targets};
 
 /// What `klamp run` does; sound in itself.
 #[derive(Debug)]
@@ -76,8 +76,13 @@ pub(crate) enum ConfigError {
     EmptyToken,
     #[error("--capture-on: {0}")]
     CaptureOn(String),
-    #[error("log level {directives:?}: {cause}")]
-    LogLevel { directives: String, cause: String },
+    #[error("{by}: the log level {directives:?}: {cause}")]
+    LogLevel {
+        /// The flag, or RUST_LOG.
+        by: &'static str,
+        directives: String,
+        cause: String,
+    },
 }
 
 impl RunArgs {
@@ -100,7 +105,7 @@ impl RunArgs {
             debug: self.debug,
             debug_token: self.debug_token,
             log_format: self.log_format,
-            log_filter: log_filter(self.log_level.or(rust_log))?,
+            log_filter: log_filter(self.log_level, rust_log)?,
             captures: CaptureTerms {
                 on: (self.capture_on.join(",").parse()).map_err(ConfigError::CaptureOn)?,
                 frames: self.capture_frames,
@@ -168,17 +173,26 @@ fn pair(
         .collect())
 }
 
-fn log_filter(directives: Option<String>) -> Result<Targets, ConfigError> {
-    let directives = match directives {
-        Some(given) if !given.is_empty() => given,
-        _ => "info".to_owned(),
+/// The trap: a lone word that is no level is a target to [`Targets`], so that a typo would silence all.
+fn log_filter(level: Option<String>, rust_log: Option<String>) -> Result<Targets, ConfigError> {
+    let (by, given) = match level {
+        Some(given) => ("--log-level", Some(given)),
+        None => ("RUST_LOG", rust_log),
     };
-    directives
-        .parse::<Targets>()
-        .map_err(|error: ParseError| ConfigError::LogLevel {
-            directives,
-            cause: error.to_string(),
-        })
+    let directives = given.filter(|given| !given.is_empty());
+    let directives = directives.unwrap_or_else(|| "info".to_owned());
+    let is_lone = |word: &&str| !word.contains('=') && word.parse::<LevelFilter>().is_err();
+    let parsed = match directives.split(',').map(str::trim).find(is_lone) {
+        Some(word) => Err(format!(
+            "{word:?} is neither off, error, warn, info, debug, trace nor TARGET=LEVEL"
+        )),
+        None => (directives.parse()).map_err(|error: ParseError| error.to_string()),
+    };
+    parsed.map_err(|cause| ConfigError::LogLevel {
+        by,
+        directives,
+        cause,
+    })
 }
 
 fn default_threads() -> NonZeroUsize {
@@ -344,11 +358,20 @@ mod tests {
         assert_eq!(filter(&[], Some("")), Ok("info".to_owned()));
         let both = filter(&["--log-level=warn"], Some("debug"));
         assert_eq!(both, Ok("warn".to_owned()));
-        let wrong = filter(&["--log-level=klamp=loud"], None);
-        assert!(
-            matches!(wrong, Err(ConfigError::LogLevel { .. })),
-            "{wrong:?}"
-        );
+        let several = filter(&["--log-level=info,klamp::relay=debug"], None);
+        assert_eq!(several, Ok("klamp::relay=debug,info".to_owned()));
+        for (args, rust_log, named) in [
+            (&["--log-level=klamp=loud"][..], None, "--log-level"),
+            (&["--log-level=inof"], Some("info"), "--log-level"),
+            (&["--log-level=info,klamp"], None, "--log-level"),
+            (&[], Some("bogus"), "RUST_LOG"),
+        ] {
+            let wrong = filter(args, rust_log);
+            assert!(
+                matches!(&wrong, Err(ConfigError::LogLevel { by, .. }) if *by == named),
+                "{wrong:?}"
+            );
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ fn code_and_stderr(output: Output) -> (Option<i32>, String) {
 
 #[test]
 fn a_wrong_command_line_ends_with_code_2_and_the_cause() {
-    let wrong: [(&[&str], &str); 7] = [
+    let wrong: [(&[&str], &str); 8] = [
         (&["run"], "--listen"),
         (&["run", LISTEN, "--upstream=broker"], "HOST:PORT"),
         (
@@ -34,6 +34,10 @@ fn a_wrong_command_line_ends_with_code_2_and_the_cause() {
         (
             &["run", LISTEN, "--upstream=a:1", "--log-level=klamp=loud"],
             "log level",
+        ),
+        (
+            &["run", LISTEN, "--upstream=a:1", "--log-level=inof"],
+            "--log-level",
         ),
         (&["versions"], "HOST:PORT"),
     ];
