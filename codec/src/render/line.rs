@@ -9,6 +9,8 @@ use std::fmt::Write as _;
 #[derive(Debug, Default)]
 pub struct Line {
     out: String,
+    /// Something stands in the line already, though it may have been taken away.
+    has_begun: bool,
     has_codes: bool,
     /// How often each error code came, but 0.
     errors: BTreeMap<ErrorCode, u64>,
@@ -17,11 +19,13 @@ pub struct Line {
 impl Form for Line {
     fn head(&mut self, head: &Head<'_>) {
         let _ = write!(self.out, "{head}");
+        self.has_begun = true;
         self.has_codes = head.direction == Direction::Response && head.has_body;
     }
 
     fn token(&mut self, bytes: u32) {
         let _ = write!(self.out, "SASL token {}", Shown::Withheld(bytes));
+        self.has_begun = true;
     }
 
     fn value(&mut self, _: &'static str, value: Shown<'_>) {
@@ -58,7 +62,7 @@ impl Form for Line {
         let _ = match end {
             End::Whole(0) => writeln!(self.out),
             End::Whole(trailing) => writeln!(self.out, ", {trailing} bytes follow the message"),
-            End::Broken(broken) if self.out.is_empty() => writeln!(self.out, "{broken}"),
+            End::Broken(broken) if !self.has_begun => writeln!(self.out, "{broken}"),
             End::Broken(broken) => writeln!(self.out, ", {broken}"),
         };
     }
