@@ -7,8 +7,8 @@ mod values;
 pub(crate) use config::{Config, RouteConfig};
 
 use self::values::{
-    TimeLimit, address, api_version, capture_memory, file_bytes, one_of, positive_time,
-    request_bytes, time, time_limit,
+    TimeLimit, address, api_version, capture_memory, file_bytes, one_of, port, positive_time,
+    request_bytes, some, time, time_limit,
 };
 use crate::destination::Upstream;
 use crate::log::LogFormat;
@@ -162,7 +162,7 @@ pub(crate) struct RunArgs {
         value_name = "N",
         default_value = "100"
     )]
-    #[arg(help_heading = "Captures")]
+    #[arg(value_parser = some::<NonZeroU32>, help_heading = "Captures")]
     capture_dir_max_files: NonZeroU32,
 
     /// Bytes that they may have together; the oldest are removed.
@@ -196,7 +196,7 @@ pub(crate) struct RunArgs {
     /// Connections at work at the same time, on all listeners together, of two file descriptors
     /// each; further ones are closed at once [default: 10000, or as many as the descriptors allow]
     #[arg(long, env = "KLAMP_MAX_CONNECTIONS", value_name = "N")]
-    #[arg(help_heading = "Limits")]
+    #[arg(value_parser = some::<NonZeroU32>, help_heading = "Limits")]
     max_connections: Option<NonZeroU32>,
 
     /// Largest request let through; as large as the broker's socket.request.max.bytes, at most 2GiB.
@@ -277,7 +277,8 @@ pub(crate) struct RunArgs {
     drain_refuse_new: bool,
 
     /// Threads that relay connections [default: one for each core, 4 at most]
-    #[arg(long, env = "KLAMP_THREADS", value_name = "N", help_heading = "Limits")]
+    #[arg(long, env = "KLAMP_THREADS", value_name = "N")]
+    #[arg(value_parser = some::<NonZeroUsize>, help_heading = "Limits")]
     threads: Option<NonZeroUsize>,
 }
 
@@ -308,7 +309,7 @@ pub(crate) struct DecodeArgs {
 
     /// In a capture, the port of brokers, where it is neither 9092 nor to be told from who connects
     /// or asks; connections with other ones are left out. Several are separated by commas.
-    #[arg(long, value_name = "PORT", value_delimiter = ',')]
+    #[arg(long, value_name = "PORT", value_delimiter = ',', value_parser = port)]
     pub(crate) port: Vec<u16>,
 
     /// The file has frames of responses, which do not say what they answer: this API, by name or number, in

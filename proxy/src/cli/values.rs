@@ -3,6 +3,7 @@
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use klamp_codec::ApiKey;
 use std::net::SocketAddr;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// Names are not looked up: which address is listened on must not be a resolver's choice.
@@ -47,6 +48,18 @@ pub(super) fn file_bytes(text: &str) -> Result<u64, String> {
     match size(text)? {
         0 => Err("expected at least 1 byte".to_owned()),
         bytes => Ok(bytes),
+    }
+}
+
+/// A number of things of which there must be some.
+pub(super) fn some<T: FromStr>(text: &str) -> Result<T, String> {
+    (text.parse()).map_err(|_| "expected a whole number, at least 1".to_owned())
+}
+
+pub(super) fn port(text: &str) -> Result<u16, String> {
+    match text.parse() {
+        Ok(port @ 1..) => Ok(port),
+        _ => Err("expected a port from 1 to 65535, as in 9092".to_owned()),
     }
 }
 
@@ -103,6 +116,7 @@ pub(super) fn one_of<T: Copy + Send + Sync + 'static, const N: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::num::NonZeroU32;
 
     #[test]
     fn sizes_and_times_are_given_as_people_write_them() {
@@ -117,6 +131,21 @@ mod tests {
         assert_eq!(time_limit("off"), Ok(TimeLimit(None)));
         let half_a_second = TimeLimit(Some(Duration::from_millis(500)));
         assert_eq!(time_limit("500ms"), Ok(half_a_second));
+    }
+
+    #[test]
+    fn ports_and_numbers_that_make_no_sense_are_refused_in_plain_words() {
+        assert_eq!(
+            (port("9092"), some("2")),
+            (Ok(9092), Ok(NonZeroU32::MIN.saturating_add(1)))
+        );
+        for text in ["0", "-1", "abc", "65536", ""] {
+            assert!(port(text).unwrap_err().contains("65535"), "{text}");
+        }
+        for text in ["0", "-1", "abc", "99999999999", ""] {
+            let why = some::<NonZeroU32>(text).unwrap_err();
+            assert!(why.contains("at least 1"), "{text}: {why}");
+        }
     }
 
     #[test]

@@ -127,7 +127,12 @@ fn of_a_cut_file_all_that_is_there_is_printed_and_where_it_broke() {
         if in_length {
             assert!(stderr.contains("2 of 4 bytes are there"), "{stderr}");
         } else if !is_between {
-            let broken = format!("broken at byte {}", cut - [0, 24, 38][whole]);
+            let between = if lines.starts_with("broken") {
+                ""
+            } else {
+                ", "
+            };
+            let broken = format!("{between}broken at byte {}", cut - [0, 24, 38][whole]);
             assert!(lines.contains(&broken), "{cut}: {lines}");
             let at = format!("1 of {} frames could not be read", whole + 1);
             assert!(stderr.contains(&at), "{cut}: {stderr}");
@@ -188,8 +193,12 @@ fn a_capture_of_packets_is_printed_a_line_an_exchange() {
     assert_eq!(code, Some(0));
     assert_eq!(json["response"]["errorCode"], 250);
     assert_eq!(json["totalTimeMs"], 500.0);
-    let (code, nothing, _) = given.decode(&["--port", "9093,9094"]);
-    assert_eq!((code, nothing.as_str()), (Some(0), ""));
+    let (code, nothing, stderr) = given.decode(&["--port", "9093,9094"]);
+    assert_eq!((code, nothing.as_str()), (Some(1), ""));
+    assert!(
+        stderr.contains("with port 9093 or 9094 was found; left out: 1 connection with port 9092"),
+        "{stderr}"
+    );
     let (code, _, stderr) = given.decode(&["--response-of", "Fetch:4"]);
     assert_eq!(code, Some(1));
     assert!(stderr.contains("takes no --response-of"), "{stderr}");
@@ -229,6 +238,19 @@ fn what_is_no_file_of_frames_is_said_to_be_none() {
     let (code, _, stderr) = given.decode(&[]);
     assert_eq!(code, Some(1));
     assert!(stderr.contains("no frame has the length"), "{stderr}");
+    for (bytes, cause) in [
+        (b"".as_slice(), "it is empty"),
+        (
+            b"\x1f\x8b\x08\0\0\0\0\0\0\x03\x01\x02\x03\x04",
+            "by gzip: unpack",
+        ),
+        (b"lorem ipsum dolor sit amet", "begins with \"lorem ipsum d"),
+        (b"lorem", "begins with \"lorem\""),
+    ] {
+        let (code, lines, stderr) = Given::new("foreign", bytes).decode(&[]);
+        assert_eq!((code, lines.as_str()), (Some(1), ""), "{stderr}");
+        assert!(stderr.contains(cause), "{stderr}");
+    }
     for (args, cause) in [
         (&["decode", "/nowhere/at/all"][..], "cannot open"),
         (&["decode"], "<FILE>"),

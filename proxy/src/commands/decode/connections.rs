@@ -66,6 +66,7 @@ impl Connections {
             None => segment.syn || !segment.bytes.is_empty(),
         };
         if is_new {
+            self.shared.met.borrow_mut().meet(key);
             if let Some(mut old) = self.open.remove(&key) {
                 old.finish("no answer, another connection took its place");
             }

@@ -6,6 +6,7 @@
 mod budget;
 mod connections;
 mod frames;
+mod met;
 mod packets;
 mod print;
 mod raw;
@@ -31,6 +32,19 @@ use std::rc::Rc;
 use stream::Stamp;
 use told::Style;
 use topics::Topics;
+
+/// Bytes of a file that tell what it is.
+const HEAD: usize = 14;
+
+/// `socket.request.max.bytes` as it comes.
+const USUAL_LONGEST: i32 = 100 << 20;
+
+/// How files begin that others have to be taken out of; as lengths, of frames that no broker takes.
+const PACKERS: [(&[u8], &str); 3] = [
+    (b"\x1f\x8b\x08", "gzip"),
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+    (b"\xfd7zXZ", "xz"),
+];
 
 /// Prints what the file has.
 pub(crate) fn decode(args: &DecodeArgs) -> Exit {
@@ -61,10 +75,17 @@ fn decode_to(args: &DecodeArgs, out: &mut impl Write) -> Result<(), DecodeError>
         })
     };
     let mut input = open()?;
-    let mut magic = [0; 4];
-    let read = raw::read_up_to(&mut input, &mut magic)?;
-    let kind = if read == 4 { Kind::of(magic) } else { None };
-    let mut input = io::Cursor::new(magic).take(read as u64).chain(input);
+    let mut head = [0; HEAD];
+    let read = raw::read_up_to(&mut input, &mut head)?;
+    let begins = &head[..read];
+    if begins.is_empty() {
+        return Err(DecodeError::Empty);
+    }
+    let kind = begins.first_chunk().copied().and_then(Kind::of);
+    if kind.is_none() && args.response_of.is_none() {
+        foreign(begins)?;
+    }
+    let mut input = io::Cursor::new(head).take(read as u64).chain(input);
     let response = args
         .response_of
         .map(|(key, version)| Message::Response(key, version));
@@ -93,10 +114,13 @@ fn decode_to(args: &DecodeArgs, out: &mut impl Write) -> Result<(), DecodeError>
         // What is wrong with it will be said the second time.
         let shared = Rc::new(Shared::new(Style::Line, topics.clone()));
         let _ = captured(kind, &mut input, &args.port, &shared, &mut io::sink());
-        input = io::Cursor::new([0; 4]).take(0).chain(open()?);
+        input = io::Cursor::new([0; HEAD]).take(0).chain(open()?);
     }
     let shared = Rc::new(Shared::new(style, topics));
     captured(kind, &mut input, &args.port, &shared, out)?;
+    if shared.frames.get() == 0 {
+        return Err(DecodeError::Nothing(shared.met.borrow().told(&args.port)));
+    }
     match shared.first_broken.get() {
         Some(at) => Err(DecodeError::BrokenPackets(
             shared.broken.get(),
@@ -104,6 +128,22 @@ fn decode_to(args: &DecodeArgs, out: &mut impl Write) -> Result<(), DecodeError>
             at,
         )),
         None => Ok(()),
+    }
+}
+
+/// Fails where a packer has been at it, or no request begins so and what does claims to be longer than
+/// brokers take unless they are told to: then it is something else altogether, and its length is no
+/// news to anybody.
+fn foreign(begins: &[u8]) -> Result<(), DecodeError> {
+    let mut packers = PACKERS.iter();
+    if let Some((_, packer)) = packers.find(|(magic, _)| begins.starts_with(magic)) {
+        return Err(DecodeError::Packed(packer));
+    }
+    let length = begins.first_chunk().copied().map(i32::from_be_bytes);
+    // (of a length below zero is said what it is)
+    match length.is_some_and(|length| length > USUAL_LONGEST) && !talk::is_request(begins) {
+        true => Err(DecodeError::Foreign(begins.escape_ascii().to_string())),
+        false => Ok(()),
     }
 }
 
@@ -199,6 +239,17 @@ enum DecodeError {
     Read(io::Error),
     #[error("cannot print: {0}")]
     Print(io::Error),
+    #[error("it is empty")]
+    Empty,
+    #[error("it is packed by {0}: unpack it first")]
+    Packed(&'static str),
+    #[error(
+        "it is neither a capture (pcapng or pcap) nor frames of Kafka's behind their lengths: it begins \
+         with \"{0}\""
+    )]
+    Foreign(String),
+    #[error("{0}")]
+    Nothing(String),
     #[error("it ends in the length field at byte {0}, of which {1} of 4 bytes are there")]
     Cut(u64, usize),
     #[error(

@@ -2,6 +2,7 @@
 //! what went wrong.
 
 use super::budget::Budget;
+use super::met::Met;
 use super::print;
 use super::talk::{Ends, Half};
 use super::told::{Style, Told};
@@ -25,6 +26,7 @@ pub(super) struct Shared {
     pub(super) at: Cell<u64>,
     /// That of the first that broke.
     pub(super) first_broken: Cell<Option<u64>>,
+    pub(super) met: RefCell<Met>,
 }
 
 impl Shared {
@@ -39,6 +41,7 @@ impl Shared {
             broken: Cell::new(0),
             at: Cell::new(0),
             first_broken: Cell::new(None),
+            met: RefCell::default(),
         }
     }
 
