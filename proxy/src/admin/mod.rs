@@ -24,7 +24,7 @@ use klamp_codec::session::Policy;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
@@ -50,19 +50,30 @@ pub(crate) enum Surface {
     Debug,
 }
 
+/// How far the process is, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Stage {
+    Starting,
+    /// All listeners are bound.
+    Ready,
+    Draining,
+}
+
 /// What the pages are made of.
 pub(crate) struct AdminState {
     watch: Arc<Watch>,
     policy: Arc<Policy>,
     /// Bearer token that [`Surface::Debug`] asks for.
     token: Option<String>,
-    ready: AtomicBool,
+    /// A [`Stage`].
+    stage: AtomicU8,
     /// Has every connection look whether something is asked of it.
     wake: Box<dyn Fn() + Send + Sync>,
 }
 
 impl AdminState {
-    /// Not ready until told so.
+    /// Starting until told otherwise.
     pub(crate) fn new(
         watch: Arc<Watch>,
         policy: Arc<Policy>,
@@ -73,14 +84,21 @@ impl AdminState {
             watch,
             policy,
             token,
-            ready: AtomicBool::new(false),
+            stage: AtomicU8::new(Stage::Starting as u8),
             wake: Box::new(wake),
         })
     }
 
-    /// `true` once all listeners are bound, `false` from the start of a drain.
-    pub(crate) fn set_ready(&self, ready: bool) {
-        self.ready.store(ready, Ordering::Relaxed);
+    /// The process is that far.
+    pub(crate) fn set_stage(&self, stage: Stage) {
+        self.stage.store(stage as u8, Ordering::Relaxed);
+    }
+
+    fn stage(&self) -> Stage {
+        let stage = self.stage.load(Ordering::Relaxed);
+        let is = |known: &Stage| *known as u8 == stage;
+        let known = [Stage::Starting, Stage::Ready].into_iter().find(is);
+        known.unwrap_or(Stage::Draining)
     }
 }
 

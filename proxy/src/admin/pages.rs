@@ -1,6 +1,6 @@
 //! From a request to a page: who may see it, which one it is, and in which form.
 
-use super::{AdminState, Surface, captures, clients, connections, metrics, versions};
+use super::{AdminState, Stage, Surface, captures, clients, connections, metrics, versions};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -9,7 +9,6 @@ use hyper::{Method, Request, Response, StatusCode};
 use klamp_metrics::Metrics;
 use serde::Serialize;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use subtle::ConstantTimeEq;
 use tracing::error;
 
@@ -214,9 +213,10 @@ fn make(page: Page, form: Form, surface: Surface, state: &AdminState) -> Answer 
             }
         },
         Page::Live => Answer::text(StatusCode::OK, "live\n"),
-        Page::Ready => match state.ready.load(Ordering::Relaxed) {
-            true => Answer::text(StatusCode::OK, "ready\n"),
-            false => Answer::text(StatusCode::SERVICE_UNAVAILABLE, "starting or draining\n"),
+        Page::Ready => match state.stage() {
+            Stage::Ready => Answer::text(StatusCode::OK, "ready\n"),
+            Stage::Starting => Answer::text(StatusCode::SERVICE_UNAVAILABLE, "starting\n"),
+            Stage::Draining => Answer::text(StatusCode::SERVICE_UNAVAILABLE, "draining\n"),
         },
         Page::Versions => form.of(&versions::report(views), versions::text),
         Page::Connections => form.of(&connections::report(views), connections::text),

@@ -127,11 +127,17 @@ async fn probes_are_answered_by_what_klamp_does_and_never_by_a_brokers_health() 
     let rig = Rig::new(None);
     let address = rig.serve(Surface::Admin).await;
     assert_eq!(get(address, "/livez").await.0, 200);
-    assert_eq!(get(address, "/readyz").await.0, 503);
-    rig.state.set_ready(true);
+    assert_eq!(
+        get(address, "/readyz").await,
+        (503, "starting\n".to_owned())
+    );
+    rig.state.set_stage(Stage::Ready);
     assert_eq!(get(address, "/readyz").await, (200, "ready\n".to_owned()));
-    rig.state.set_ready(false);
-    assert_eq!(get(address, "/readyz").await.0, 503);
+    rig.state.set_stage(Stage::Draining);
+    assert_eq!(
+        get(address, "/readyz").await,
+        (503, "draining\n".to_owned())
+    );
     assert_eq!(get(address, "/livez").await.0, 200);
 }
 

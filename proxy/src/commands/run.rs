@@ -2,7 +2,7 @@
 //! (`/readyz` is green only once every listener is bound), and takes them down again.
 
 use crate::accept::{self, Dealer, Listener};
-use crate::admin::{self, AdminState, Surface};
+use crate::admin::{self, AdminState, Stage, Surface};
 use crate::capture::{Captures, pcapng};
 use crate::cli::{Config, Exit, RunArgs};
 use crate::descriptors;
@@ -17,6 +17,7 @@ use klamp_codec::versions::TableStore;
 use klamp_metrics::Metrics;
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -69,8 +70,8 @@ enum Trouble {
         address: SocketAddr,
         cause: io::Error,
     },
-    #[error("cannot write to the directory of captures (--capture-dir): {0}")]
-    CaptureDirectory(io::Error),
+    #[error("cannot write captures to {} (--capture-dir): {cause}", path.display())]
+    CaptureDirectory { path: PathBuf, cause: io::Error },
     #[error("cannot start: {0}")]
     Start(io::Error),
     #[error("a thread that relays connections has died: this is a fault of klamp's own")]
@@ -81,7 +82,7 @@ impl Trouble {
     fn exit(&self) -> Exit {
         match self {
             Self::Listen { .. } => Exit::CannotListen,
-            Self::CaptureDirectory(_) => Exit::Usage,
+            Self::CaptureDirectory { .. } => Exit::Usage,
             Self::Start(_) | Self::WorkerDied => Exit::Failed,
         }
     }
@@ -119,7 +120,13 @@ async fn serve(config: Config) -> Result<(), Trouble> {
         },
         metrics.clone(),
     );
-    let captures = captures.map_err(Trouble::CaptureDirectory)?;
+    let captures = captures.map_err(|cause| {
+        let directory = config.captures.directory.as_ref();
+        Trouble::CaptureDirectory {
+            path: directory.map(|(path, _)| path.clone()).unwrap_or_default(),
+            cause,
+        }
+    })?;
     let watch = Watch::new(metrics, own.collect(), captures);
     let service = Arc::new(Service {
         policy: Arc::new(policy(&config)),
@@ -158,14 +165,14 @@ async fn serve(config: Config) -> Result<(), Trouble> {
         info!(listen = %listener.address(), upstream = %listener.route().name, "listening");
         accepting.spawn(listener.run(dealer.clone()));
     }
-    state.set_ready(true);
+    state.set_stage(Stage::Ready);
     info!("ready");
 
     let signal = tokio::select! {
         name = signals.next() => name,
         () = dealer.worker_died() => return Err(Trouble::WorkerDied),
     };
-    state.set_ready(false);
+    state.set_stage(Stage::Draining);
     let terms = Terms {
         timeout: config.drain_timeout,
         refuse_new: config.drain_refuse_new,
