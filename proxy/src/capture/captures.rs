@@ -4,7 +4,7 @@
 //! The trap: whatever a peer can trigger, it can trigger with every message. So what is asked then takes
 //! no lock, a capture is made only where the limit of its kind allows, and what is refused is counted.
 
-use super::directory::{Directory, DirectoryBounds, Encode};
+use super::directory::{Directory, DirectoryBounds, Encode, file_name};
 use super::store::{Bounds, Found, Store};
 use super::tape::Usage;
 use super::writer::Writer;
@@ -39,6 +39,8 @@ pub(crate) struct CaptureTerms {
     /// Bytes of memory for all captures; 0: none are taken.
     pub(crate) memory: usize,
     pub(crate) directory: Option<(PathBuf, DirectoryBounds)>,
+    /// Whether there is a `--debug` listener to ask for them.
+    pub(crate) has_pages: bool,
 }
 
 /// The recorder's part that all share.
@@ -57,6 +59,11 @@ pub(crate) struct Captures {
     pub(crate) tapes: Arc<Usage>,
     encode: Encode,
     metrics: Arc<Metrics>,
+    /// No memory was given to it.
+    pub(crate) is_off: bool,
+    /// Where captures can be had, for the log.
+    has_pages: bool,
+    directory: Option<PathBuf>,
 }
 
 impl Captures {
@@ -70,6 +77,7 @@ impl Captures {
             captures: CAPTURES,
             bytes: terms.memory,
         }));
+        let directory = terms.directory.as_ref().map(|(path, _)| path.clone());
         let writer = terms.directory.map(|(path, bounds)| {
             let directory = Directory::open(path, bounds, encode)?;
             Writer::start(directory, store.clone(), metrics.clone())
@@ -87,6 +95,9 @@ impl Captures {
             tapes: Arc::default(),
             encode,
             metrics,
+            is_off: terms.memory == 0,
+            has_pages: terms.has_pages,
+            directory,
         };
         captures.set_on(terms.on);
         Ok(captures)
@@ -152,6 +163,7 @@ impl Captures {
                 capture.client,
                 told(&capture.client_id),
                 capture.frames.len(),
+                (self.directory.as_ref()).map(|at| at.join(file_name(&capture))),
             )
         });
         let given_up = self.store.insert(capture, connection, until);
@@ -161,10 +173,16 @@ impl Captures {
         }
         self.metrics.captured(kind);
         self.write(id);
-        if let Some((suppressed, reason, client, client_id, frames)) = said {
+        if let Some((suppressed, reason, client, client_id, frames, file)) = said {
             let client_id = client_id.as_deref().unwrap_or("-");
-            info!(suppressed, capture = id, reason, connection, %client, client_id, frames,
-                "a capture was taken: GET /captures/{id}.pcapng on --debug has it");
+            let place = match (self.has_pages, &file) {
+                (true, _) => format!("GET /captures/{id}.pcapng on --debug has it"),
+                (false, Some(_)) => "it becomes a file of --capture-dir".to_owned(),
+                (false, None) => "give --debug or --capture-dir to see such".to_owned(),
+            };
+            let file = file.map(|file| file.display().to_string());
+            info!(suppressed, capture = id, reason, connection, %client, client_id, frames, file,
+                "a capture was taken: {place}");
         }
         true
     }

@@ -82,8 +82,23 @@ impl fmt::Display for Reason {
                     humantime::format_duration(late)
                 )
             }
-            Self::Close(label) => write!(f, "close: {label}"),
+            Self::Close(label) => write!(f, "close: {}", in_words(label)),
             Self::ByHand => f.write_str("by hand"),
         }
+    }
+}
+
+/// How a connection ended, by its label.
+fn in_words(label: &'static str) -> &'static str {
+    match label {
+        "client_in_flight" => "the client closed with requests in flight",
+        "broker_in_flight" => "the broker closed with requests in flight",
+        "broker_after_acks0" => "the broker closed after a Produce with acks=0",
+        "broker_after_opaque" => "the broker closed after a request that klamp cannot read",
+        "client_reset" => "the client reset the connection with requests in flight",
+        "broker_reset" => "the broker reset the connection with requests in flight",
+        "stalled_request" => "a request stalled half-received",
+        "stalled_response" => "a response stalled half-received",
+        other => other,
     }
 }

@@ -58,6 +58,7 @@ pub(crate) fn captures_within(memory: usize, on: &str, metrics: Arc<Metrics>) ->
         time: Duration::from_secs(3600),
         memory,
         directory: None,
+        has_pages: true,
     };
     let encode = |capture: &Capture, out: &mut dyn io::Write| {
         out.write_all(&vec![b'x'; capture.frames.len()])

@@ -74,6 +74,8 @@ pub(crate) enum ConfigError {
     OpenDebug(SocketAddr),
     #[error("--debug-token is empty")]
     EmptyToken,
+    #[error("--capture-dir with --capture-memory 0: the recorder is off, nothing would be written")]
+    NothingToWrite,
     #[error("--capture-on: {0}")]
     CaptureOn(String),
     #[error("{by}: the log level {directives:?}: {cause}")]
@@ -97,6 +99,9 @@ impl RunArgs {
         {
             return Err(ConfigError::OpenDebug(debug));
         }
+        if self.capture_memory == 0 && self.capture_dir.is_some() {
+            return Err(ConfigError::NothingToWrite);
+        }
         // (a quarter for what was captured, the rest for what may be)
         let captures_memory = self.capture_memory / 4;
         Ok(Config {
@@ -111,6 +116,7 @@ impl RunArgs {
                 frames: self.capture_frames,
                 time: self.capture_time,
                 memory: captures_memory,
+                has_pages: self.debug.is_some(),
                 directory: self.capture_dir.map(|path| {
                     let bounds = DirectoryBounds {
                         files: self.capture_dir_max_files.get() as usize,
@@ -345,6 +351,8 @@ mod tests {
         let expected = Some(("d".into(), bounds));
         assert_eq!(config(&given).unwrap().captures.directory, expected);
         assert!(run(&[&ROUTE[..], &["--capture-dir-max-files=0"]].concat()).is_err());
+        let off = config(&["--capture-dir=d", "--capture-memory=0"]);
+        assert_eq!(off.unwrap_err(), ConfigError::NothingToWrite);
     }
 
     #[test]

@@ -118,6 +118,12 @@ fn an_error_code_that_nobody_names_is_captured_within_a_second() {
             .all(|frame| frame["note"] == "" && frame["name"] == "ListGroups"),
         "{exchanges:?}"
     );
+    let errors: Vec<_> = exchanges.iter().map(|frame| &frame["errors"]).collect();
+    assert_eq!(errors[5], "UNNAMED_250 (250)");
+    assert!(
+        (errors.iter().enumerate()).all(|(n, error)| n == 5 || error.is_null()),
+        "{errors:?}"
+    );
 
     let (status, download) = klamp.debug_page("GET", "/captures/1.pcapng", "");
     assert!(status == 200 && download.starts_with(&PCAPNG));
@@ -140,6 +146,14 @@ fn an_error_code_that_nobody_names_is_captured_within_a_second() {
     assert_eq!(
         (&line["capture"], &line["client_id"]),
         (&1.into(), &"test".into()),
+        "{line}"
+    );
+    assert_eq!(line["file"], file.to_str().unwrap());
+    assert!(
+        line["message"]
+            .as_str()
+            .unwrap()
+            .contains("GET /captures/1.pcapng"),
         "{line}"
     );
     let (_, metrics) = klamp.debug_page("GET", "/metrics", "");
@@ -229,7 +243,9 @@ fn a_directory_that_cannot_be_written_to_ends_the_start_and_is_named() {
         ]);
         let stderr = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{directory}: {stderr}");
-        assert!(stderr.contains("--capture-dir"), "{directory}: {stderr}");
+        let path = directory.split_once('=').unwrap().1;
+        let cause = format!("cannot write captures to {path} (--capture-dir): ");
+        assert!(stderr.contains(&cause), "{directory}: {stderr}");
     }
 }
 
@@ -276,6 +292,20 @@ fn a_full_directory_is_counted_and_traffic_goes_on() {
 }
 
 #[test]
+fn the_log_names_no_page_where_there_is_none() {
+    let broker = failing_broker(1, 250);
+    let klamp = Klamp::before(&[&broker], &[]);
+    let client = connect(klamp.listen());
+    (1..=2).for_each(|id| exchange(&client, id));
+    let line = klamp.wait_for("a capture was taken");
+    let message = line["message"].as_str().unwrap();
+    assert!(
+        message.ends_with("give --debug or --capture-dir to see such") && line["file"].is_null(),
+        "{line}"
+    );
+}
+
+#[test]
 fn nothing_is_captured_where_nothing_is_recorded() {
     let broker = failing_broker(1, 250);
     let klamp = Klamp::before(&[&broker], &["--debug=127.0.0.1:0", "--capture-memory=0"]);
@@ -283,8 +313,14 @@ fn nothing_is_captured_where_nothing_is_recorded() {
     exchange(&client, 1);
     exchange(&client, 2);
     assert!(captures(&klamp).is_empty());
-    assert_eq!(
-        klamp.debug_page("POST", "/captures?connection=1", "").0,
-        503
-    );
+    for (method, path, status) in [
+        ("GET", "/captures", 200),
+        ("POST", "/captures?connection=1", 409),
+        ("PUT", "/captures/on", 409),
+    ] {
+        let (is, text) = klamp.debug_page(method, path, "close");
+        let text = String::from_utf8(text).unwrap();
+        assert_eq!(is, status, "{method}: {text}");
+        assert!(text.contains("the recorder is off"), "{method}: {text}");
+    }
 }

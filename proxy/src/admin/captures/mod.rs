@@ -81,8 +81,15 @@ pub(super) async fn answer(
     }
     let form = Form::asked(head);
     let captures = &state.watch.captures;
+    let takes = matches!(
+        (place, head.method.as_str()),
+        (Place::All, "POST") | (Place::On, "PUT")
+    );
+    if takes && captures.is_off {
+        return Answer::text(StatusCode::CONFLICT, report::OFF);
+    }
     match (place, head.method.as_str()) {
-        (Place::All, _) if reads => form.of(&Report::of(&captures.all()), report::text),
+        (Place::All, _) if reads => form.of(&Report::of(captures), report::text),
         (Place::All, "DELETE") => {
             let deleted = captures.clear();
             Answer::text(StatusCode::OK, format!("{deleted} captures deleted\n"))
@@ -95,7 +102,7 @@ pub(super) async fn answer(
             false => missing(),
         },
         (Place::One(id), _) if reads => match captures.find(id) {
-            Some(found) => form.of(&Detail::of(&found), report::detail_text),
+            Some(found) => detail(found, form, report::detail_text).await,
             None => missing(),
         },
         (Place::File(id), _) if reads => match captures.find(id) {
@@ -141,6 +148,19 @@ fn missing() -> Answer {
     )
 }
 
+/// A capture and its frames, which are read for it, on a thread of its own.
+async fn detail(
+    found: Found,
+    form: Form,
+    text: impl FnOnce(&Detail) -> String + Send + 'static,
+) -> Answer {
+    let made = tokio::task::spawn_blocking(move || form.of(&Detail::of(&found), text)).await;
+    made.unwrap_or_else(|_| {
+        let why = "the page could not be made\n";
+        Answer::text(StatusCode::INTERNAL_SERVER_ERROR, why)
+    })
+}
+
 /// Has the connection of the query captured now.
 async fn by_hand(head: &request::Parts, form: Form, state: &Arc<AdminState>) -> Answer {
     let query = head.uri.query().unwrap_or_default();
@@ -164,7 +184,7 @@ async fn by_hand(head: &request::Parts, form: Form, state: &Arc<AdminState>) -> 
     let started = tokio::time::Instant::now();
     loop {
         if let Some(found) = captures.find(id) {
-            let mut answer = form.of(&Detail::of(&found), |_| format!("capture {id}\n"));
+            let mut answer = detail(found, form, move |_| format!("capture {id}\n")).await;
             answer.status = StatusCode::CREATED;
             return match HeaderValue::from_str(&format!("/captures/{id}")) {
                 Ok(location) => answer.with(header::LOCATION, location),
@@ -173,8 +193,8 @@ async fn by_hand(head: &request::Parts, form: Form, state: &Arc<AdminState>) -> 
         }
         if started.elapsed() > BY_HAND {
             view.want_no_capture(id);
-            let why = "no capture was made: the recorder is off, the connection has no broker yet or \
-                       has ended, or there is no memory for it (--capture-memory)\n";
+            let why = "no capture was made: the connection has no broker yet or has ended, or \
+                       there is no memory for it (--capture-memory)\n";
             return Answer::text(StatusCode::SERVICE_UNAVAILABLE, why);
         }
         tokio::time::sleep(LOOK).await;

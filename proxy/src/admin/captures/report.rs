@@ -1,6 +1,6 @@
 //! What is told of captures: a line each, or one with a line for each of its frames.
 
-use crate::capture::Found;
+use crate::capture::{Captures, Found, pcapng};
 use crate::columns::Columns;
 use crate::shown::Shown;
 use bytesize::ByteSize;
@@ -12,16 +12,22 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+/// What is said where there never will be a capture.
+pub(super) const OFF: &str = "the recorder is off (--capture-memory 0): there are no captures\n";
+
 /// All captures, the oldest first.
 #[derive(Serialize)]
 pub(super) struct Report {
+    /// `on` or `off`.
+    recorder: &'static str,
     captures: Vec<Summary>,
 }
 
 impl Report {
-    pub(super) fn of(all: &[Found]) -> Self {
+    pub(super) fn of(captures: &Captures) -> Self {
         Self {
-            captures: all.iter().map(Summary::of).collect(),
+            recorder: if captures.is_off { "off" } else { "on" },
+            captures: captures.all().iter().map(Summary::of).collect(),
         }
     }
 }
@@ -90,6 +96,9 @@ impl Summary {
 }
 
 pub(super) fn text(report: &Report) -> String {
+    if report.recorder == "off" {
+        return OFF.to_owned();
+    }
     if report.captures.is_empty() {
         return "no captures\n".to_owned();
     }
@@ -97,6 +106,7 @@ pub(super) fn text(report: &Report) -> String {
         "id",
         "taken",
         "reason",
+        "connection",
         "client",
         "client id",
         "software",
@@ -110,6 +120,7 @@ pub(super) fn text(report: &Report) -> String {
             capture.id.to_string(),
             capture.taken.clone(),
             capture.reason.clone(),
+            capture.connection.to_string(),
             capture.client.to_string(),
             shown(&capture.client_id),
             capture.software(),
@@ -143,6 +154,8 @@ struct Frame {
     /// As received, length field included.
     bytes: u64,
     latency_seconds: Option<f64>,
+    /// The error codes in it.
+    errors: Option<String>,
     /// How far it was understood, and what was done to it.
     note: &'static str,
 }
@@ -171,6 +184,7 @@ impl Frame {
             correlation_id: kept.exchange.map(|exchange| exchange.correlation_id.0),
             bytes: kept.bytes,
             latency_seconds: kept.latency.map(|latency| latency.as_secs_f64()),
+            errors: errors(kept),
             note: match (kept.reading, kept.change) {
                 (Reading::Opaque(_), _) => "not understood",
                 (Reading::Unfinished, _) => "unfinished",
@@ -181,6 +195,13 @@ impl Frame {
             },
         }
     }
+}
+
+/// The error codes in a response that was read, where it has some.
+fn errors(kept: &Kept) -> Option<String> {
+    let is_read = kept.direction == Direction::Response && kept.reading == Reading::Whole;
+    let outcome = is_read.then(|| pcapng::comment::facts(kept).outcome());
+    outcome.flatten().filter(|outcome| outcome != "no error")
 }
 
 pub(super) fn detail_text(detail: &Detail) -> String {
@@ -216,6 +237,7 @@ pub(super) fn detail_text(detail: &Detail) -> String {
         "correlation id",
         "bytes",
         "latency",
+        "errors",
         "note",
     ]);
     let number = |number: Option<i32>| number.map_or("-".to_owned(), |number| number.to_string());
@@ -232,6 +254,7 @@ pub(super) fn detail_text(detail: &Detail) -> String {
             frame
                 .latency_seconds
                 .map_or("-".to_owned(), |seconds| format!("{seconds:.6}s")),
+            frame.errors.clone().unwrap_or_default(),
             frame.note.to_owned(),
         ]);
     }

@@ -88,7 +88,7 @@ fn line(out: &mut String, what: std::fmt::Arguments<'_>) {
 }
 
 /// What the frame says, as far as it was kept.
-fn facts(kept: &Kept) -> Facts {
+pub(crate) fn facts(kept: &Kept) -> Facts {
     let length = u32::try_from(kept.bytes.saturating_sub(4)).unwrap_or(u32::MAX);
     let mut render = Render::new(message(kept), length, Facts::default());
     // The length field, which is known.

@@ -238,9 +238,9 @@ fn a_close_that_leaves_something_undone_is_captured_where_that_is_asked_for() {
         rig.record().ended(Ended::Session(why));
     }
     let expected = [
-        "close: client_in_flight",
-        "close: broker_in_flight",
-        "close: broker_after_acks0",
+        "close: the client closed with requests in flight",
+        "close: the broker closed with requests in flight",
+        "close: the broker closed after a Produce with acks=0",
     ];
     assert_eq!(rig.reasons(), expected);
     assert!(!rig.is_recording());
