@@ -19,6 +19,7 @@ pub(crate) struct Klamp {
     binary: PathBuf,
     process: Process,
     admin: SocketAddr,
+    debug: SocketAddr,
 }
 
 impl Klamp {
@@ -42,6 +43,7 @@ impl Klamp {
             binary,
             process,
             admin: ports.admin,
+            debug: ports.debug,
         };
         klamp.await_ready();
         klamp
@@ -93,6 +95,17 @@ impl Klamp {
                 line.map(str::to_owned)
             },
         )
+    }
+
+    /// `/captures`, once there is one.
+    ///
+    /// # Panics
+    /// If there never is.
+    pub(crate) fn captures(&self) -> String {
+        wait::until(PATIENCE, "klamp keeps a capture", || {
+            let (status, page) = scrape::get(self.debug, "/captures");
+            Some(page).filter(|page| status == 200 && page.lines().count() > 1)
+        })
     }
 
     /// `/metrics`, once `condition` holds: klamp counts a moment after the bytes have gone.

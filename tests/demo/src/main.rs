@@ -118,6 +118,10 @@ fn demo(once: bool) {
     ));
     page.quote(&klamp.log_line_about(&[mystery::CLIENT_ID, "Produce", &code.to_string()]));
 
+    page.text("What was said on that connection before and after has been kept:");
+    page.text(&format!("$ curl -s {}/captures", ports.debug));
+    page.quote(&klamp.captures());
+
     page.heading("Metrics that matter");
     page.text(&format!("$ curl -s {}/metrics", ports.admin));
     page.quote(&metrics::that_matter(&klamp, code));
@@ -177,6 +181,14 @@ fn where_to_look(page: &Page, ports: &Ports) {
         (
             format!("http://{debug}/connections"),
             "who is connected now",
+        ),
+        (
+            format!("http://{debug}/captures/1"),
+            "the error that nobody can name, a line a message",
+        ),
+        (
+            format!("http://{debug}/captures/1.pcapng"),
+            "the same for Wireshark and `klamp decode`",
         ),
     ]);
     page.text("With a client of your own:");

@@ -30,6 +30,9 @@ fn once_shows_what_happened_and_ends_well() {
         "klamp_hidden_api_keys{api_key=\"StreamsGroupHeartbeat\"} 1",
         "klamp_broker_ahead_versions{api_key=\"DescribeLogDirs\"} 1",
         "/connections",
+        "/captures\n",
+        "UNNAMED_250 in Produce",
+        "/captures/1.pcapng ",
         "exit code 0, no connection cut",
     ] {
         assert!(stdout.contains(shown), "no {shown:?} in\n{stdout}");
