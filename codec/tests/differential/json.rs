@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 /// What must not be seen, and is null in JSON with its size beside it: api key, whether of a request,
 /// field.
-pub(crate) const WITHHELD: [(i16, bool, &str); 28] = [
+pub(crate) const WITHHELD: [(i16, bool, &str); 31] = [
     (8, true, "committedMetadata"),
     (9, false, "metadata"),
     (11, false, "metadata"),
@@ -17,10 +17,12 @@ pub(crate) const WITHHELD: [(i16, bool, &str); 28] = [
     (14, true, "assignment"),
     (15, false, "memberAssignment"),
     (15, false, "memberMetadata"),
+    (19, false, "errorMessage"),
     (19, false, "value"),
     (19, true, "value"),
     (28, true, "committedMetadata"),
     (32, false, "value"),
+    (33, false, "errorMessage"),
     (33, true, "value"),
     (36, false, "authBytes"),
     (36, true, "authBytes"),
@@ -28,6 +30,7 @@ pub(crate) const WITHHELD: [(i16, bool, &str); 28] = [
     (39, true, "hmac"),
     (40, true, "hmac"),
     (41, false, "hmac"),
+    (44, false, "errorMessage"),
     (44, true, "value"),
     (51, true, "salt"),
     (51, true, "saltedPassword"),
