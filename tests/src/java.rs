@@ -46,10 +46,19 @@ pub fn tool(version: Version, main: &str, arguments: &[&str]) -> String {
 /// If it fails or takes too long, with what it printed.
 #[track_caller]
 pub fn tool_fed(version: Version, main: &str, arguments: &[&str], input: &str) -> String {
-    let mut java = command(version);
-    java.arg(main).args(arguments);
-    let name = main.rsplit('.').next().unwrap_or(main);
-    run(name, java, input)
+    finish(start_tool(version, main, arguments, input))
+}
+
+/// Runs a main class of Kafka's that the broker refuses something, and returns what it said of that.
+///
+/// # Panics
+/// If it ends well or takes too long, with what it printed.
+#[track_caller]
+pub fn failing_tool(version: Version, main: &str, arguments: &[&str], input: &str) -> String {
+    let mut process = start_tool(version, main, arguments, input);
+    let status = process.wait(PATIENCE);
+    assert!(!status.success(), "{main}:\n{}", process.last_words());
+    process.out() + &process.err()
 }
 
 /// Runs a program of `tests/java` to its end and returns what it printed. It is compiled as it starts.
@@ -58,23 +67,39 @@ pub fn tool_fed(version: Version, main: &str, arguments: &[&str], input: &str) -
 /// If it fails or takes too long, with what it printed.
 #[track_caller]
 pub fn program(version: Version, file: &str, arguments: &[&str]) -> String {
+    finish(start_program(version, file, arguments))
+}
+
+/// Starts a program of `tests/java`. It is compiled first.
+#[track_caller]
+pub fn start_program(version: Version, file: &str, arguments: &[&str]) -> Process {
     let mut java = command(version);
     java.arg(place::java_source(file)).args(arguments);
-    run(file, java, "")
+    start(file, java, "")
+}
+
+/// Waits for the end of what has been started and returns what it printed.
+///
+/// # Panics
+/// If it fails or takes too long, with what it printed.
+#[track_caller]
+pub fn finish(mut process: Process) -> String {
+    let status = process.wait(PATIENCE);
+    assert!(status.success(), "{status}:\n{}", process.last_words());
+    process.out()
 }
 
 #[track_caller]
-fn run(name: &str, java: Command, input: &str) -> String {
+fn start_tool(version: Version, main: &str, arguments: &[&str], input: &str) -> Process {
+    let mut java = command(version);
+    java.arg(main).args(arguments);
+    start(main.rsplit('.').next().unwrap_or(main), java, input)
+}
+
+fn start(name: &str, java: Command, input: &str) -> Process {
     let room = place::room(name);
     let fed = room.join("in");
     std::fs::write(&fed, input).expect("a room can be written to");
     let fed = File::open(&fed).expect("it has just been written");
-    let mut process = Process::spawn(name, java, Stdio::from(fed), &room, None);
-    let status = process.wait(PATIENCE);
-    assert!(
-        status.success(),
-        "{name}: {status}:\n{}",
-        process.last_words()
-    );
-    process.out()
+    Process::spawn(name, java, Stdio::from(fed), &room, None)
 }

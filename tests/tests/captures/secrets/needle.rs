@@ -1,28 +1,26 @@
 //! What is planted, and found again in all the forms that bytes are printed in.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use std::collections::HashMap;
+
 /// A word that stands nowhere else.
 pub(super) struct Needle {
     word: String,
-    /// A piece of it in each form, and the form's name.
-    forms: Vec<(&'static str, Vec<u8>)>,
-    /// Which two bytes a form begins with: most of what is searched is passed over by this.
-    begins: Vec<bool>,
+    forms: Forms,
 }
 
-/// Bytes of the word of which even so many tell something.
-const PIECE: usize = 6;
-
 impl Needle {
+    /// Of a word of which even six letters stand nowhere else.
     pub(super) fn new(word: &str) -> Self {
-        let forms = Self::forms(word);
-        let mut begins = vec![false; 1 << 16];
-        for (_, form) in &forms {
-            begins[usize::from(form[0]) << 8 | usize::from(form[1])] = true;
-        }
+        Self::of(word, 6)
+    }
+
+    /// Of a word of which so many letters stand nowhere else.
+    pub(super) fn of(word: &str, piece: usize) -> Self {
         Self {
             word: word.to_owned(),
-            forms,
-            begins,
+            forms: Forms::of([word.as_bytes()], piece),
         }
     }
 
@@ -42,56 +40,73 @@ impl Needle {
             .count()
     }
 
-    /// The first form in which a piece of the word stands there, with what is around it.
+    pub(super) fn forms(&self) -> &Forms {
+        &self.forms
+    }
+}
+
+/// Pieces of what is looked for, in all the forms that bytes are printed in, with the forms' names.
+pub(super) struct Forms(HashMap<[u8; BEGIN], Vec<(&'static str, Vec<u8>)>>);
+
+/// Bytes of a form by which it is found.
+const BEGIN: usize = 6;
+
+/// Letters of Base64 of which even so many tell something.
+const LETTERS: usize = 12;
+
+impl Forms {
+    /// Of words of which so many bytes stand nowhere else by chance.
+    pub(super) fn of<'a>(words: impl IntoIterator<Item = &'a [u8]>, piece: usize) -> Self {
+        let mut forms = Self(HashMap::new());
+        for word in words {
+            assert!(word.len() >= piece, "{word:?} is too short to be found");
+            forms.add_all(word, piece);
+        }
+        forms
+    }
+
+    /// The first form that stands there, with what is around it.
     pub(super) fn find(&self, hay: &[u8]) -> Option<String> {
-        let pair = |two: &[u8]| usize::from(two[0]) << 8 | usize::from(two[1]);
-        let at = (0..hay.len().saturating_sub(1))
-            .filter(|at| self.begins[pair(&hay[*at..])])
-            .find(|at| self.forms.iter().any(|it| hay[*at..].starts_with(&it.1)))?;
-        let form = self.forms.iter().find(|it| hay[at..].starts_with(&it.1));
-        let name = form.map_or("", |it| it.0);
+        let forms = hay.windows(BEGIN).map(|begin| self.0.get(begin));
+        let found = forms.enumerate().find_map(|(at, forms)| {
+            let form = forms?.iter().find(|it| hay[at..].starts_with(&it.1))?;
+            Some((form.0, at))
+        });
+        let (name, at) = found?;
         let around = &hay[at.saturating_sub(200)..hay.len().min(at + 100)];
         Some(format!("{name} at byte {at}: {}", around.escape_ascii()))
     }
 
-    fn forms(word: &str) -> Vec<(&'static str, Vec<u8>)> {
-        let mut forms = Vec::new();
-        for piece in word.as_bytes().windows(PIECE) {
+    fn add(&mut self, name: &'static str, form: Vec<u8>) {
+        let begin = *form.first_chunk().expect("no form is so short");
+        self.0.entry(begin).or_default().push((name, form));
+    }
+
+    fn add_all(&mut self, word: &[u8], piece: usize) {
+        for piece in word.windows(piece) {
             let joined = |format: fn(&u8) -> String, with: &str| {
                 let all: Vec<_> = piece.iter().map(format).collect();
                 all.join(with).into_bytes()
             };
-            forms.push(("as it is", piece.to_vec()));
-            forms.push(("hexadecimal", joined(|byte| format!("{byte:02x}"), "")));
-            forms.push(("HEXADECIMAL", joined(|byte| format!("{byte:02X}"), "")));
-            forms.push(("spaced", joined(|byte| format!("{byte:02x}"), " ")));
-            forms.push(("numbers", joined(u8::to_string, ", ")));
-            forms.push(("JSON numbers", joined(u8::to_string, ",")));
-            forms.push((
-                "UTF-16",
-                joined(|byte| format!("{}\0", char::from(*byte)), ""),
-            ));
+            self.add("as it is", piece.to_vec());
+            self.add("hexadecimal", joined(|byte| format!("{byte:02x}"), ""));
+            self.add("HEXADECIMAL", joined(|byte| format!("{byte:02X}"), ""));
+            self.add("spaced", joined(|byte| format!("{byte:02x}"), " "));
+            self.add("numbers", joined(u8::to_string, ", "));
+            self.add("JSON numbers", joined(u8::to_string, ","));
+            self.add("UTF-16", piece.iter().flat_map(|byte| [*byte, 0]).collect());
         }
         // Of Base64 what does not depend on the bytes around: three bytes are four letters.
         for skip in 0..3 {
-            let inner = &word.as_bytes()[skip..];
+            let inner = &word[skip..];
             let inner = &inner[..inner.len() / 3 * 3];
-            forms.push(("Base64", base64(inner)));
-        }
-        forms
-    }
-}
-
-fn base64(bytes: &[u8]) -> Vec<u8> {
-    const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = Vec::new();
-    for three in bytes.chunks_exact(3) {
-        let number = u32::from_be_bytes([0, three[0], three[1], three[2]]);
-        for shift in [18, 12, 6, 0] {
-            out.push(LETTERS[(number >> shift & 63) as usize]);
+            for letters in [STANDARD_NO_PAD.encode(inner), URL_SAFE_NO_PAD.encode(inner)] {
+                for piece in letters.as_bytes().windows(LETTERS.min(letters.len())) {
+                    self.add("Base64", piece.to_vec());
+                }
+            }
         }
     }
-    out
 }
 
 #[test]
@@ -107,7 +122,7 @@ fn a_word_is_found_in_each_form() {
         "IFBsNG50ZWRTM2NyZXQ=",
         "ICBQbDRudGVkUzNjcmV0",
     ] {
-        assert!(needle.find(hay.as_bytes()).is_some(), "{hay}");
+        assert!(needle.forms().find(hay.as_bytes()).is_some(), "{hay}");
     }
-    assert!(needle.find(b"Pl4nt-edS3c-ret").is_none());
+    assert!(needle.forms().find(b"Pl4nt-edS3c-ret").is_none());
 }
