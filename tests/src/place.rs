@@ -56,6 +56,32 @@ pub fn promtool() -> PathBuf {
         .expect("no promtool on the path: `tests/run` unpacks Debian's")
 }
 
+/// The librdkafka 2.0.2 that `tests/run` fetches: the last that speaks no newer versions than Wireshark of
+/// Debian 12 knows.
+///
+/// # Panics
+/// If it is not there.
+pub fn old_librdkafka() -> PathBuf {
+    let folder = target_dir().join("librdkafka/2.0.2");
+    let files = std::fs::read_dir(&folder).into_iter().flatten();
+    let paths = files.filter_map(|file| Some(file.ok()?.path()));
+    let is_it = |path: &PathBuf| path.to_string_lossy().contains("/librdkafka-");
+    let path = paths.into_iter().find(is_it);
+    path.unwrap_or_else(|| {
+        panic!(
+            "no librdkafka in {}: `tests/run` fetches it",
+            folder.display()
+        )
+    })
+}
+
+/// A program of ours in Python.
+pub fn python_source(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("python")
+        .join(name)
+}
+
 /// The source of a Java program of ours.
 pub fn java_source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))

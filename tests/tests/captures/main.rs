@@ -3,5 +3,6 @@
 
 mod bounds;
 mod dumped;
+mod old_client;
 mod secrets;
 mod triggered;
