@@ -232,6 +232,7 @@ mod tests {
     fn encode(capture: &Capture, out: &mut dyn Write) -> io::Result<()> {
         let bytes = capture
             .frames
+            .all()
             .iter()
             .map(|frame| frame.bytes as usize)
             .sum();

@@ -6,6 +6,7 @@
 mod captures;
 mod directory;
 pub(crate) mod facts;
+mod frames;
 pub(crate) mod pcapng;
 mod reason;
 mod store;
@@ -17,11 +18,11 @@ mod writer;
 
 pub(crate) use captures::{CaptureTerms, Captures};
 pub(crate) use directory::{DirectoryBounds, file_name};
+pub(crate) use frames::Frames;
 pub(crate) use reason::Reason;
 pub(crate) use store::Found;
 pub(crate) use trigger::Triggers;
 
-use klamp_codec::kept::Kept;
 use klamp_codec::versions::VersionTable;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -53,7 +54,7 @@ pub(crate) struct Capture {
     /// Frames that passed before the first one here and are no longer kept.
     pub(crate) lost_frames: u64,
     /// In order of time.
-    pub(crate) frames: Vec<Kept>,
+    pub(crate) frames: Frames,
     /// What the broker told of its versions, where it did.
     pub(crate) table: Option<Arc<VersionTable>>,
 }

@@ -2,10 +2,12 @@
 //! given up first.
 //!
 //! The trap: a capture goes on for a while, on a connection that may neither say anything again nor end.
-//! So whether it is complete is told by the clock as well as by its connection, and needs no timer.
+//! So whether it is complete is told by the clock as well as by its connection, and needs no timer. And
+//! connections wait for the lock: behind it nothing is done that takes longer the more is kept.
 
 use super::Capture;
-use klamp_codec::kept::{Kept, Part};
+use super::frames::size_of_piece;
+use klamp_codec::kept::Kept;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -82,10 +84,7 @@ impl Store {
         connection: u64,
         until: Instant,
     ) -> Result<u64, NoRoom> {
-        let mut held = self.lock();
-        let bytes = size_of::<Capture>() + size(&capture.frames);
-        let given_up = self.make_room(&mut held, bytes, 1, capture.id)?;
-        held.bytes += bytes;
+        let bytes = size_of::<Capture>() + capture.frames.bytes();
         let entry = Entry {
             connection,
             bytes,
@@ -93,39 +92,30 @@ impl Store {
             file: None,
             capture: Arc::new(capture),
         };
-        held.entries.insert(entry.capture.id, entry);
-        Ok(given_up)
+        let id = entry.capture.id;
+        let mut held = self.lock();
+        let given_up = self.make_room(&mut held, bytes, 1, id)?;
+        held.bytes += bytes;
+        held.entries.insert(id, entry);
+        drop(held);
+        Ok(given_up.len() as u64)
     }
 
-    /// Adds frames to a capture that goes on, in place of those that it has of the same bytes (of one that
-    /// had not ended it has the header only); tells how many others were given up for them.
+    /// Adds frames to a capture that goes on; tells how many others were given up for them.
     pub(super) fn append(&self, id: u64, frames: Vec<Kept>) -> Result<u64, NoRoom> {
+        let bytes = size_of_piece(&frames);
         let mut held = self.lock();
         if !held.entries.contains_key(&id) {
             return Err(NoRoom);
         }
-        // (those that are replaced are counted twice until then)
-        let given_up = self.make_room(&mut held, size(&frames), 0, id)?;
-        let Some(entry) = held.entries.get_mut(&id) else {
-            return Err(NoRoom);
-        };
-        // (whoever reads it at this time goes on with what there was)
-        let capture = Arc::make_mut(&mut entry.capture);
-        let before = entry.bytes;
-        for frame in frames {
-            entry.bytes += size(std::slice::from_ref(&frame));
-            let is_it = |kept: &&mut Kept| kept.direction == frame.direction && kept.at == frame.at;
-            match capture.frames.iter_mut().rev().find(is_it) {
-                Some(same) => {
-                    entry.bytes -= size(std::slice::from_ref(same));
-                    *same = frame;
-                }
-                None => capture.frames.push(frame),
-            }
-        }
-        let after = entry.bytes;
-        held.bytes = held.bytes - before + after;
-        Ok(given_up)
+        let given_up = self.make_room(&mut held, bytes, 0, id)?;
+        let entry = held.entries.get_mut(&id).ok_or(NoRoom)?;
+        // (where somebody reads it this copies who and why, and no frame)
+        Arc::make_mut(&mut entry.capture).frames.add(frames);
+        entry.bytes += bytes;
+        held.bytes += bytes;
+        drop(held);
+        Ok(given_up.len() as u64)
     }
 
     /// A capture is complete.
@@ -153,14 +143,14 @@ impl Store {
 
     /// Gives up a capture; whether it was there.
     pub(super) fn remove(&self, id: u64) -> bool {
-        self.lock().remove(id)
+        let gone = self.lock().remove(id);
+        gone.is_some()
     }
 
     /// Gives up all, and tells how many there were.
     pub(super) fn clear(&self) -> usize {
-        let mut held = self.lock();
-        held.bytes = 0;
-        std::mem::take(&mut held.entries).len()
+        let gone = std::mem::take(&mut *self.lock());
+        gone.entries.len()
     }
 
     /// Of memory, for all together.
@@ -168,25 +158,25 @@ impl Store {
         self.lock().bytes
     }
 
-    /// Gives up the oldest, but not `spared`, until so much more may be kept.
+    /// Gives up the oldest, but not `spared`, until so much more may be kept. Those are to be dropped when
+    /// nobody waits for the lock any more: each is thousands of frames.
     fn make_room(
         &self,
         held: &mut Held,
         bytes: usize,
         captures: usize,
         spared: u64,
-    ) -> Result<u64, NoRoom> {
+    ) -> Result<Vec<Entry>, NoRoom> {
         let spared_bytes = held.entries.get(&spared).map_or(0, |entry| entry.bytes);
         if spared_bytes + bytes > self.bounds.bytes {
             return Err(NoRoom);
         }
-        let mut given_up = 0;
+        let mut given_up = Vec::new();
         while held.bytes + bytes > self.bounds.bytes
             || held.entries.len() + captures > self.bounds.captures
         {
             let oldest = held.entries.keys().find(|id| **id != spared).copied();
-            held.remove(oldest.ok_or(NoRoom)?);
-            given_up += 1;
+            given_up.extend(held.remove(oldest.ok_or(NoRoom)?));
         }
         Ok(given_up)
     }
@@ -198,10 +188,10 @@ impl Store {
 }
 
 impl Held {
-    fn remove(&mut self, id: u64) -> bool {
+    fn remove(&mut self, id: u64) -> Option<Entry> {
         let gone = self.entries.remove(&id);
         self.bytes -= gone.as_ref().map_or(0, |entry| entry.bytes);
-        gone.is_some()
+        gone
     }
 }
 
@@ -215,16 +205,6 @@ impl Entry {
             file: self.file.clone(),
         }
     }
-}
-
-/// Bytes of memory that frames take.
-fn size(frames: &[Kept]) -> usize {
-    let part = |part: &Part| match part {
-        Part::Bytes(bytes) => size_of::<Part>() + bytes.capacity(),
-        Part::Hole(_) => size_of::<Part>(),
-    };
-    let frame = |frame: &Kept| size_of::<Kept>() + frame.parts.iter().map(part).sum::<usize>();
-    frames.iter().map(frame).sum()
 }
 
 #[cfg(test)]
@@ -287,25 +267,14 @@ mod tests {
         assert_eq!(ids(&store), [2]);
         assert_eq!(store.find(2).unwrap().capture.frames.len(), 3);
         assert_eq!(seen_before.capture.frames.len(), 1);
+        let expected = size_of::<Capture>() + store.find(2).unwrap().capture.frames.bytes();
+        assert_eq!(
+            (store.find(2).unwrap().bytes, store.bytes()),
+            (expected, expected)
+        );
         assert_eq!(store.append(1, vec![frame(1)]), Err(NoRoom), "it is gone");
         assert!(store.remove(2) && !store.remove(2));
         assert_eq!(store.bytes(), 0);
-    }
-
-    #[test]
-    fn a_frame_that_has_come_to_its_end_meanwhile_is_there_once() {
-        let store = Store::new(BOUNDS);
-        store.insert(capture(1, 10), 1, later()).unwrap();
-        store.append(1, vec![frame(20), frame(30)]).unwrap();
-        let mut whole = frame(20);
-        whole.at = store.find(1).unwrap().capture.frames[1].at;
-        whole.parts.push(Part::Bytes(vec![b'y'; 100]));
-        store.append(1, vec![whole.clone()]).unwrap();
-        let found = store.find(1).unwrap();
-        assert_eq!(found.capture.frames.len(), 3);
-        assert_eq!(found.capture.frames[1], whole);
-        let expected = size_of::<Capture>() + size(&found.capture.frames);
-        assert_eq!((found.bytes, store.bytes()), (expected, expected));
     }
 
     #[test]

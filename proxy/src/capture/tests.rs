@@ -40,7 +40,7 @@ pub(crate) fn capture(id: u64, bytes: u64) -> Capture {
         software: None,
         opened: SystemTime::UNIX_EPOCH,
         lost_frames: 0,
-        frames: vec![frame(bytes)],
+        frames: vec![frame(bytes)].into(),
         table: None,
     }
 }

@@ -90,7 +90,8 @@ struct Work {
 
 struct Written {
     id: u64,
-    frames: usize,
+    /// How often frames had been added by then.
+    pieces: usize,
     /// When it is complete.
     until: Instant,
 }
@@ -122,10 +123,10 @@ impl Work {
             .into_iter()
             .partition(|written| written.until <= now);
         self.recording = rest;
-        for Written { id, frames, .. } in due {
+        for Written { id, pieces, .. } in due {
             // (given up meanwhile, which was counted: what is on the disk stays)
             if let Some(found) = self.store.find(id)
-                && found.capture.frames.len() > frames
+                && found.capture.frames.pieces() > pieces
             {
                 self.write_file(&found);
             }
@@ -136,15 +137,15 @@ impl Work {
         let Some(found) = self.store.find(id) else {
             return;
         };
-        let frames = found.capture.frames.len();
+        let pieces = found.capture.frames.pieces();
         let before = self.recording.iter().position(|written| written.id == id);
         let before = before.map(|index| self.recording.swap_remove(index));
-        if before.is_none_or(|before| before.frames < frames) {
+        if before.is_none_or(|before| before.pieces < pieces) {
             self.write_file(&found);
         }
         if found.is_recording() {
             let until = found.until;
-            self.recording.push(Written { id, frames, until });
+            self.recording.push(Written { id, pieces, until });
         }
     }
 

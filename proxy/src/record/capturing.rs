@@ -233,7 +233,7 @@ impl Record {
             software,
             opened: now.checked_sub(self.view.opened.elapsed()).unwrap_or(now),
             lost_frames: snapshot.as_ref().map_or(0, |snapshot| snapshot.lost_frames),
-            frames: snapshot.map(|snapshot| snapshot.frames).unwrap_or_default(),
+            frames: snapshot.map(|it| it.frames.into()).unwrap_or_default(),
             table: self.view.table(),
         };
         let (left, until) = self.watch.captures.terms();

@@ -20,6 +20,8 @@ use hyper::{Method, StatusCode};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio::task::JoinError;
 use tracing::{error, info};
 
 /// Bytes of a list of triggers.
@@ -148,17 +150,32 @@ fn missing() -> Answer {
     )
 }
 
-/// A capture and its frames, which are read for it, on a thread of its own.
+/// A capture and its frames, which are read for it.
 async fn detail(
     found: Found,
     form: Form,
     text: impl FnOnce(&Detail) -> String + Send + 'static,
 ) -> Answer {
-    let made = tokio::task::spawn_blocking(move || form.of(&Detail::of(&found), text)).await;
+    let made = one_at_a_time(move || form.of(&Detail::of(&found), text)).await;
     made.unwrap_or_else(|_| {
         let why = "the page could not be made\n";
         Answer::text(StatusCode::INTERNAL_SERVER_ERROR, why)
     })
+}
+
+/// Reads a capture for an answer, on a thread that may take its time. One at a time: what is left of the
+/// machine is for the traffic.
+async fn one_at_a_time<T: Send + 'static>(
+    read: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, JoinError> {
+    static TURN: Semaphore = Semaphore::const_new(1);
+    // (which nobody closes; whoever does not wait for the answer leaves it with the thread)
+    let turn = TURN.acquire().await;
+    let read = move || {
+        let _turn = turn;
+        read()
+    };
+    tokio::task::spawn_blocking(read).await
 }
 
 /// Has the connection of the query captured now.
@@ -225,8 +242,7 @@ async fn replace(body: Incoming, state: &Arc<AdminState>) -> Answer {
 async fn file(found: Found, state: &Arc<AdminState>) -> Answer {
     let name = format!("attachment; filename=\"{}\"", file_name(&found.capture));
     let state = state.clone();
-    let encoded =
-        tokio::task::spawn_blocking(move || state.watch.captures.file(&found.capture)).await;
+    let encoded = one_at_a_time(move || state.watch.captures.file(&found.capture)).await;
     match (encoded, HeaderValue::try_from(name)) {
         (Ok(Ok(file)), Ok(name)) => {
             let answer = Answer::of("application/x-pcapng", file);

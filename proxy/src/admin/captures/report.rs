@@ -164,7 +164,13 @@ impl Detail {
     pub(super) fn of(found: &Found) -> Self {
         Self {
             summary: Summary::of(found),
-            exchanges: found.capture.frames.iter().map(Frame::of).collect(),
+            exchanges: found
+                .capture
+                .frames
+                .all()
+                .into_iter()
+                .map(Frame::of)
+                .collect(),
         }
     }
 }

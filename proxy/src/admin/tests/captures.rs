@@ -37,8 +37,8 @@ impl Rig {
         let mut capture = capture(id, 10);
         capture.client_id = Some(client_id.to_owned());
         capture.software = Some(("librdkafka".to_owned(), "2.5.0".to_owned()));
-        let frame = capture.frames[0].clone();
-        capture.frames.extend([frame.clone(), frame]);
+        let frame = capture.frames.all()[0].clone();
+        capture.frames.add(vec![frame.clone(), frame]);
         assert!(captures.take(capture, 9, Instant::now() + Duration::from_secs(3600)));
         id
     }

@@ -56,7 +56,7 @@ pub(crate) fn write(capture: &Capture, records: bool, out: impl Write) -> io::Re
     ];
     out.write_pcapng_block(interface).map_err(failed)?;
 
-    let frames = order::ordered(&capture.frames);
+    let frames = order::ordered(capture.frames.all());
     let first = frames.first().map(|kept| kept.received);
     let mut packets = Packets::new(out, capture);
     packets.handshake(first.map_or(capture.opened, |first| first.min(capture.opened)))?;

@@ -9,8 +9,7 @@ use klamp_codec::observation::Exchange;
 use std::collections::HashMap;
 
 /// The same frames, each once.
-pub(super) fn ordered(frames: &[Kept]) -> Vec<&Kept> {
-    let mut by_time: Vec<&Kept> = frames.iter().collect();
+pub(super) fn ordered(mut by_time: Vec<&Kept>) -> Vec<&Kept> {
     by_time.sort_by_key(|kept| kept.received);
     let mut to_come: HashMap<Key, Requests<'_>> = HashMap::new();
     for kept in &by_time {

@@ -79,7 +79,7 @@ fn a_crowd_that_triggers_on_each_connection_stays_within_the_budget() {
         most[0] > TAPES / 2 && most[1] > CAPTURES / 2,
         "{most:?}: hardly filled"
     );
-    assert!(kept.iter().all(|found| !found.capture.frames.is_empty()));
+    assert!(kept.iter().all(|found| found.capture.frames.len() > 0));
     assert!(taken.contains("klamp_captures_dropped_total{reason=\"memory\"}"));
     drop(runtime);
     assert_eq!(

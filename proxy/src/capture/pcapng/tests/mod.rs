@@ -39,7 +39,7 @@ pub(crate) fn capture(client: &str, broker: &str, mut frames: Vec<Kept>) -> Capt
         software: Some(("librdkafka".to_owned(), "2.0".to_owned())),
         opened: at(0),
         lost_frames: 0,
-        frames,
+        frames: frames.into(),
         table: None,
     }
 }
@@ -184,7 +184,7 @@ fn a_response_never_stands_before_its_request_and_each_frame_comes_once() {
     frames[4].received = at(10);
     frames.push(response(3, 1, 99, 1, &metadata(0)));
     let capture = capture("10.0.0.1:50000", "10.0.0.2:9092", frames);
-    let order = order::ordered(&capture.frames);
+    let order = order::ordered(capture.frames.all());
     let order: Vec<_> = order
         .iter()
         .map(|kept| {
