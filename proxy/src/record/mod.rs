@@ -378,7 +378,8 @@ impl Observer for Record {
     // (inlined, since each place that calls it knows which observation it has: nothing is made, handed
     // over and taken apart again)
     #[inline(always)]
-    fn observe(&mut self, direction: Direction, _: u64, what: Observation<'_>) {
+    fn observe(&mut self, direction: Direction, at: u64, what: Observation<'_>) {
+        self.recorder.observe(direction, at, &what);
         match what {
             Observation::RequestHead { client_id, .. } => self.request_head(client_id),
             Observation::Acks(acks) => self.shard.acks(acks),
@@ -441,18 +442,6 @@ impl Meter for Record {
     #[inline]
     fn asked(&mut self, input: &Input<'_>) {
         self.recorder.asked(input);
-    }
-
-    #[inline(always)]
-    fn observe_shown(
-        &mut self,
-        direction: Direction,
-        at: u64,
-        what: Observation<'_>,
-        shown: &[u8],
-    ) {
-        self.recorder.observe(direction, at, &what, shown);
-        self.observe(direction, at, what);
     }
 
     #[inline]

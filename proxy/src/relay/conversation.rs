@@ -13,7 +13,7 @@ use super::local::{Local, Member};
 use super::timer::{Clock, Timer};
 use super::wire::Wire;
 use klamp_codec::Direction;
-use klamp_codec::observation::{CloseReason, Observation, Observer};
+use klamp_codec::observation::CloseReason;
 use klamp_codec::session::{Input, Session, Step};
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -59,11 +59,7 @@ impl<O: Meter> Judge for Asked<'_, O> {
     #[inline]
     fn ask(&mut self, input: Input<'_>) -> Step {
         self.observer.asked(&input);
-        let observer = &mut Beholder {
-            observer: &mut *self.observer,
-            shown: input.shown,
-        };
-        let step = self.session.poll(self.direction, input, observer);
+        let step = self.session.poll(self.direction, input, self.observer);
         self.observer.settled(self.direction, &input, &step);
         step
     }
@@ -76,19 +72,6 @@ impl<O: Meter> Judge for Asked<'_, O> {
     #[inline]
     fn came(&mut self, owed: u64, bytes: &[u8]) {
         self.observer.came(self.direction, owed, bytes);
-    }
-}
-
-/// The observer, while the session looks at bytes: they are told with what is observed in them.
-struct Beholder<'a, O> {
-    observer: &'a mut O,
-    shown: &'a [u8],
-}
-
-impl<O: Meter> Observer for Beholder<'_, O> {
-    #[inline(always)]
-    fn observe(&mut self, direction: Direction, at: u64, what: Observation<'_>) {
-        self.observer.observe_shown(direction, at, what, self.shown);
     }
 }
 

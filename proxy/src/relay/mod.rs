@@ -29,7 +29,7 @@ pub(crate) use wire::Wire;
 
 use conversation::Conversation;
 use klamp_codec::Direction;
-use klamp_codec::observation::{Observation, Observer};
+use klamp_codec::observation::Observer;
 use klamp_codec::session::{Input, Session, Step};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -43,18 +43,6 @@ pub(crate) trait Meter: Observer {
     /// The session is about to be asked about `input`.
     #[inline]
     fn asked(&mut self, _: &Input<'_>) {}
-
-    /// The session makes this observation while it looks at `shown`.
-    #[inline(always)]
-    fn observe_shown(
-        &mut self,
-        direction: Direction,
-        at: u64,
-        what: Observation<'_>,
-        _shown: &[u8],
-    ) {
-        self.observe(direction, at, what);
-    }
 
     /// Bytes have been read that were passed before they were there: the first of `owed`.
     #[inline]

@@ -5,6 +5,7 @@
 //! one without room, which is nothing new to it.
 
 use super::Tape;
+use super::left::Left;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
@@ -54,15 +55,33 @@ pub(crate) struct Arena {
     /// When it was made: times are kept as nanoseconds since then.
     pub(super) start: Instant,
     ages: RefCell<Ages>,
+    /// What is left out of what a session is being shown, in the order of the stream; nothing between two
+    /// such times.
+    pub(super) left: RefCell<Vec<Left>>,
 }
 
 /// Which chunk is older than which.
 #[derive(Debug, Default)]
 struct Ages {
     /// The oldest first. Chunks that are gone by other ways stay here until many are.
-    order: VecDeque<(Weak<Tape>, u64)>,
+    order: VecDeque<(Weak<Tape>, u32)>,
     /// How many of them there are still.
     chunks: usize,
+}
+
+impl Ages {
+    /// Forgets what is gone, where that is more than what is there: until then each chunk that is thought
+    /// of holds the memory of its tape, even of one that has ended.
+    fn forget(&mut self) {
+        if self.order.len() > 2 * self.chunks + 64 {
+            let is_there = |tape: &Weak<Tape>, chunk| {
+                tape.upgrade()
+                    .is_some_and(|tape| tape.reel.borrow().has(chunk))
+            };
+            self.order.retain(|(tape, chunk)| is_there(tape, *chunk));
+            self.order.shrink_to_fit();
+        }
+    }
 }
 
 impl Arena {
@@ -75,6 +94,7 @@ impl Arena {
             usage,
             start: Instant::now(),
             ages: RefCell::default(),
+            left: RefCell::default(),
         };
         (settings.memory > 0).then(|| Rc::new(arena))
     }
@@ -93,7 +113,9 @@ impl Arena {
     /// A tape that had so many chunks, of so many bytes together, has ended.
     pub(super) fn leave(&self, chunks: usize, bytes: usize) {
         self.release(size_of::<Tape>() + bytes);
-        self.ages.borrow_mut().chunks -= chunks;
+        let mut ages = self.ages.borrow_mut();
+        ages.chunks -= chunks;
+        ages.forget();
     }
 
     /// Takes `bytes`, and what is needed for that from the oldest chunks. The caller has no reel
@@ -110,17 +132,10 @@ impl Arena {
     }
 
     /// A chunk begins, which is the youngest then. The caller has no reel borrowed.
-    pub(super) fn age(&self, tape: Weak<Tape>, chunk: u64, is_more: bool) {
+    pub(super) fn age(&self, tape: Weak<Tape>, chunk: u32, is_more: bool) {
         let mut ages = self.ages.borrow_mut();
         ages.chunks += usize::from(is_more);
-        if ages.order.len() > 2 * ages.chunks + 64 {
-            let is_there = |tape: &Weak<Tape>, chunk| {
-                tape.upgrade()
-                    .is_some_and(|tape| tape.reel.borrow().has(chunk))
-            };
-            ages.order.retain(|(tape, chunk)| is_there(tape, *chunk));
-            ages.order.shrink_to_fit();
-        }
+        ages.forget();
         ages.order.push_back((tape, chunk));
     }
 

@@ -1,21 +1,26 @@
 //! What stands in a chunk: entries, one behind the other, all whole numbers of eight bytes.
 //!
-//! Written on the hot path, so an entry is a few words with all that is known at that moment; what is
-//! known later of a frame (that it was not understood, that it was changed) is an entry of its own.
+//! Written on the hot path, so what the bytes of a stream tell is not told again: where a frame begins
+//! follows from the one before it, and of a request all else too; of a response it is told which request
+//! it answers. What is known later of a frame (that it was not understood, that it was changed) is an
+//! entry of its own.
 
 use klamp_codec::observation::{Exchange, OpaqueReason};
 use klamp_codec::{ApiKey, CorrelationId, Direction};
 use std::time::Duration;
 
-/// Bytes of the head of a frame.
-pub(super) const HEAD: usize = 32;
+/// Bytes of the start of an answer.
+pub(super) const ANSWER: usize = 24;
 /// Bytes of a run without those that it brings.
 pub(super) const RUN: usize = 24;
+/// Bytes of what goes on with a run, without those that it brings.
+pub(super) const MORE: usize = 8;
 /// Bytes of a note.
 pub(super) const NOTE: usize = 32;
 
-const HEAD_IS: u8 = 1;
+const ANSWER_IS: u8 = 1;
 const RUN_IS: u8 = 2;
+const MORE_IS: u8 = 7;
 const OPAQUE_IS: u8 = 3;
 const REWRITTEN_IS: u8 = 4;
 const ANSWERED_IS: u8 = 5;
@@ -24,53 +29,64 @@ const TOKEN_IS: u8 = 6;
 /// No latency is known.
 const NO_LATENCY: u64 = u64::MAX;
 
-/// A frame begins.
+/// Nothing is known of where frames begin.
+const NO_FRAME: u16 = u16::MAX;
+
+/// What the bytes of a response do not say of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Head {
-    pub(super) direction: Direction,
-    pub(super) exchange: Exchange,
-    /// Offset in the stream of its first byte.
-    pub(super) at: u64,
-    /// Bytes of it, the length field included; frames are shorter than 4 GiB.
-    pub(super) bytes: u32,
-    /// So many of them are its header, up to the client id's end.
-    pub(super) header: u16,
+pub(super) struct Told {
+    /// Key and version of the request.
+    request: u32,
     pub(super) latency: Option<Duration>,
 }
 
-impl Head {
-    /// Without a latency; `bytes` is less than 4 GiB, as the length field says no more.
+impl Told {
     #[inline(always)]
-    pub(super) fn new(
-        direction: Direction,
-        exchange: Exchange,
-        at: u64,
-        bytes: u64,
-        header: u16,
-    ) -> Self {
+    pub(super) fn new(exchange: Exchange, latency: Option<Duration>) -> Self {
+        let (api_key, api_version) = (exchange.api_key.0 as u16, exchange.api_version as u16);
         Self {
-            direction,
-            exchange,
-            at,
-            bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
-            header,
-            latency: None,
+            request: u32::from(api_key) | u32::from(api_version) << 16,
+            latency,
         }
+    }
+
+    pub(super) fn exchange(self, correlation_id: CorrelationId) -> Exchange {
+        Exchange {
+            api_key: ApiKey(self.request as i16),
+            api_version: (self.request >> 16) as i16,
+            correlation_id,
+        }
+    }
+}
+
+/// Bytes of a stream, of one frame or several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Run<'a> {
+    pub(super) direction: Direction,
+    /// Offset in the stream of the first byte.
+    pub(super) at: u64,
+    /// When they were seen, in nanoseconds since the arena's start.
+    pub(super) nanos: u64,
+    /// Where the first frame begins that begins here or behind it, if that is known.
+    pub(super) first: Option<u64>,
+    pub(super) bytes: &'a [u8],
+}
+
+impl Run<'_> {
+    /// Offset in the stream of what follows.
+    pub(super) fn end(&self) -> u64 {
+        self.at + self.bytes.len() as u64
     }
 }
 
 /// One entry as it is read back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entry<'a> {
-    Head(Head),
-    /// Bytes of a stream, of one frame or several.
-    Run {
-        direction: Direction,
-        at: u64,
-        /// When they were seen, in nanoseconds since the arena's start.
-        nanos: u64,
-        bytes: &'a [u8],
-    },
+    /// Of the response that begins at this offset, and of those behind it up to the next one of these.
+    Answer(u64, Told),
+    Run(Run<'a>),
+    /// Goes on with a run: at the next offset that ends in these bits, and with these bytes.
+    More(u32, &'a [u8]),
     /// Of the frame that begins at `at`.
     Note {
         direction: Direction,
@@ -110,30 +126,41 @@ fn first_word(kind: u8, direction: Direction, small: u16, large: u32) -> u64 {
 }
 
 #[inline(always)]
-pub(super) fn head(head: &Head) -> [u64; HEAD / 8] {
-    let Exchange {
-        api_key,
-        api_version,
-        correlation_id,
-    } = head.exchange;
-    let latency = match head.latency {
-        Some(latency) => latency.as_secs() * 1_000_000_000 + u64::from(latency.subsec_nanos()),
-        None => NO_LATENCY,
-    };
+pub(super) fn answer(at: u64, told: Told) -> [u64; ANSWER / 8] {
+    let latency = told.latency.map_or(NO_LATENCY, |latency| {
+        latency.as_secs() * 1_000_000_000 + u64::from(latency.subsec_nanos())
+    });
     [
-        first_word(HEAD_IS, head.direction, head.header, head.bytes),
-        u64::from(api_key.0 as u16)
-            | u64::from(api_version as u16) << 16
-            | u64::from(correlation_id.0 as u32) << 32,
-        head.at,
+        first_word(ANSWER_IS, Direction::Response, 0, told.request),
+        at,
         latency,
     ]
 }
 
-/// The start of a run, whose `bytes` follow, up to the next whole word.
+/// The start of a run, whose `bytes` follow, up to the next whole word. `first`: the offset in the stream
+/// of the first frame that begins in it or behind it; one before it: none is known.
 #[inline(always)]
-pub(super) fn run(direction: Direction, at: u64, nanos: u64, bytes: u32) -> [u64; RUN / 8] {
-    [first_word(RUN_IS, direction, 0, bytes), at, nanos]
+pub(super) fn run(
+    direction: Direction,
+    at: u64,
+    nanos: u64,
+    first: u64,
+    bytes: u32,
+) -> [u64; RUN / 8] {
+    let first = first.wrapping_sub(at);
+    let first = if first < bytes.into() {
+        first as u16
+    } else {
+        NO_FRAME
+    };
+    [first_word(RUN_IS, direction, first, bytes), at, nanos]
+}
+
+/// What goes on with a run at `at`, less than 4 GiB behind its end, with `bytes` more, up to the next
+/// whole word.
+#[inline(always)]
+pub(super) fn more(at: u64, bytes: u16) -> [u64; MORE / 8] {
+    [first_word(MORE_IS, Direction::Request, bytes, at as u32)]
 }
 
 pub(super) fn note(direction: Direction, at: u64, nanos: u64, note: Note) -> [u64; NOTE / 8] {
@@ -160,32 +187,40 @@ pub(super) fn put<const BYTES: usize, const WORDS: usize>(
     }
 }
 
-/// Copies `from` to `to`, which is as long. Few bytes by a few wide moves, for the C library that the
-/// binary ships with takes a start for each copy that is longer than that.
-#[inline]
+/// So many bytes take so much room.
+#[inline(always)]
+pub(super) fn rounded(bytes: usize) -> usize {
+    (bytes + 7) & !7
+}
+
+/// Copies `from` to the start of `to`, which is as long or longer. Few bytes by a few wide moves, for the C
+/// library that the binary ships with takes a start for each copy that is longer than that.
+#[inline(always)]
 pub(super) fn copy(from: &[u8], to: &mut [u8]) {
+    let Some(to) = to.get_mut(..from.len()) else {
+        return;
+    };
     match from.len() {
-        0..8 => {
-            for (place, byte) in to.iter_mut().zip(from) {
-                *place = *byte;
-            }
-        }
-        8..16 => copy_ends::<8>(from, to),
-        16..32 => copy_ends::<16>(from, to),
-        32..64 => copy_ends::<32>(from, to),
-        64..128 => copy_ends::<64>(from, to),
-        128..=256 => copy_ends::<128>(from, to),
+        0..2 => copy_ends::<1, 1>(from, to),
+        2..4 => copy_ends::<2, 2>(from, to),
+        4..8 => copy_ends::<4, 4>(from, to),
+        8..16 => copy_ends::<8, 8>(from, to),
+        16..32 => copy_ends::<16, 16>(from, to),
+        32..64 => copy_ends::<32, 32>(from, to),
+        64..128 => copy_ends::<64, 64>(from, to),
+        128..192 => copy_ends::<128, 64>(from, to),
+        192..256 => copy_ends::<192, 64>(from, to),
         _ => to.copy_from_slice(from),
     }
 }
 
-/// Copies what is at most twice as long as `N`: its start and its end, which may overlap.
+/// Copies what is at most as long as both: its start and its end, which may overlap.
 #[inline(always)]
-fn copy_ends<const N: usize>(from: &[u8], to: &mut [u8]) {
-    if let (Some(start), Some(place)) = (from.first_chunk::<N>(), to.first_chunk_mut()) {
+fn copy_ends<const START: usize, const END: usize>(from: &[u8], to: &mut [u8]) {
+    if let (Some(start), Some(place)) = (from.first_chunk::<START>(), to.first_chunk_mut()) {
         *place = *start;
     }
-    if let (Some(end), Some(place)) = (from.last_chunk::<N>(), to.last_chunk_mut()) {
+    if let (Some(end), Some(place)) = (from.last_chunk::<END>(), to.last_chunk_mut()) {
         *place = *end;
     }
 }
@@ -209,31 +244,29 @@ pub(super) fn read(chunk: &[u8]) -> Option<(Entry<'_>, usize)> {
         Some((entry, NOTE))
     };
     match first as u8 {
-        HEAD_IS => {
-            let exchange = word(1)?;
-            let head = Head {
-                direction,
-                exchange: Exchange {
-                    api_key: ApiKey(exchange as i16),
-                    api_version: (exchange >> 16) as i16,
-                    correlation_id: CorrelationId((exchange >> 32) as i32),
-                },
-                at: word(2)?,
-                bytes: large,
-                header: (first >> 16) as u16,
-                latency: (word(3)? != NO_LATENCY).then_some(Duration::from_nanos(word(3)?)),
+        ANSWER_IS => {
+            let nanos = Some(word(2)?).filter(|nanos| *nanos != NO_LATENCY);
+            let told = Told {
+                request: large,
+                latency: nanos.map(Duration::from_nanos),
             };
-            Some((Entry::Head(head), HEAD))
+            Some((Entry::Answer(word(1)?, told), ANSWER))
+        }
+        MORE_IS => {
+            let bytes = usize::from((first >> 16) as u16);
+            let more = Entry::More(large, chunk.get(MORE..MORE + bytes)?);
+            Some((more, MORE + rounded(bytes)))
         }
         RUN_IS => {
-            let bytes = chunk.get(RUN..RUN + large as usize)?;
-            let run = Entry::Run {
+            let (at, begins) = (word(1)?, (first >> 16) as u16);
+            let run = Run {
                 direction,
-                at: word(1)?,
+                at,
                 nanos: word(2)?,
-                bytes,
+                first: (begins != NO_FRAME).then_some(at + u64::from(begins)),
+                bytes: chunk.get(RUN..RUN + large as usize)?,
             };
-            Some((run, RUN + (large as usize).next_multiple_of(8)))
+            Some((Entry::Run(run), RUN + rounded(large as usize)))
         }
         OPAQUE_IS => note(Note::Opaque(*REASONS.get(word(3)? as usize)?)),
         REWRITTEN_IS => note(Note::Rewritten(word(3)?)),

@@ -46,15 +46,9 @@ impl Recorder {
 
     /// The session observes something in what it is shown.
     #[inline(always)]
-    pub(crate) fn observe(
-        &self,
-        direction: Direction,
-        at: u64,
-        what: &Observation<'_>,
-        shown: &[u8],
-    ) {
+    pub(crate) fn observe(&self, direction: Direction, at: u64, what: &Observation<'_>) {
         if let Self::On(tape) = self {
-            tape.observe(direction, at, what, shown);
+            tape.observe(direction, at, what);
         }
     }
 

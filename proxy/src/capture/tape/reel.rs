@@ -1,6 +1,6 @@
 //! The chunks of one tape: one that is written to, and full ones behind it.
 
-use super::entry::{self, Entry, RUN};
+use super::entry::{self, Entry, MORE, RUN, Run, rounded};
 use klamp_codec::Direction;
 use std::collections::VecDeque;
 
@@ -16,48 +16,63 @@ pub(super) const STEP: usize = 256;
 #[derive(Default)]
 pub(super) struct Chunk {
     pub(super) bytes: Box<[u8]>,
-    pub(super) used: usize,
-    /// Which of its tape's it is.
-    pub(super) number: u64,
-    /// How many frames began before its own first one.
-    pub(super) frames_before: u64,
+    pub(super) used: u32,
+    /// Which of its tape's it is: the next one has the next number.
+    pub(super) number: u32,
 }
 
 impl Chunk {
     pub(super) fn entries(&self) -> Entries<'_> {
-        Entries(self.bytes.get(..self.used).unwrap_or_default())
+        Entries {
+            rest: self.bytes.get(..self.used as usize).unwrap_or_default(),
+            run: None,
+        }
     }
 
     /// Wipes out what stands here of a direction from offset `from` of its stream on.
     pub(super) fn wipe(&mut self, of: Direction, from: u64) {
-        let mut place = 0;
-        while let Some((entry, size)) = self.bytes[..self.used].get(place..).and_then(entry::read) {
-            if let Entry::Run {
-                direction,
-                at,
-                bytes,
-                ..
-            } = entry
-                && direction == of
+        let mut wiped = Vec::new();
+        for entry in self.entries() {
+            if let Entry::Run(run) = entry
+                && run.direction == of
+                && run.end() > from
             {
-                let kept = usize::try_from(from.saturating_sub(at)).unwrap_or(usize::MAX);
-                let (kept, all) = (kept.min(bytes.len()), bytes.len());
-                self.bytes[place + RUN..][..all][kept..].fill(0);
+                let kept = from.saturating_sub(run.at) as usize;
+                let start = run.bytes.as_ptr() as usize - self.bytes.as_ptr() as usize;
+                wiped.push(start + kept..start + run.bytes.len());
             }
-            place += size;
+        }
+        for range in wiped {
+            self.bytes[range].fill(0);
         }
     }
 }
 
-/// What stands in a chunk.
-pub(super) struct Entries<'a>(&'a [u8]);
+/// What stands in a chunk: what goes on with a run is told as one.
+pub(super) struct Entries<'a> {
+    rest: &'a [u8],
+    /// The latest.
+    run: Option<Run<'a>>,
+}
 
 impl<'a> Iterator for Entries<'a> {
     type Item = Entry<'a>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (entry, bytes) = entry::read(self.0)?;
-        self.0 = self.0.get(bytes..).unwrap_or_default();
+        let (mut entry, size) = entry::read(self.rest)?;
+        self.rest = self.rest.get(size..).unwrap_or_default();
+        if let Entry::More(low, bytes) = entry {
+            let run = self.run?;
+            entry = Entry::Run(Run {
+                at: run.end() + u64::from(low.wrapping_sub(run.end() as u32)),
+                first: None,
+                bytes,
+                ..run
+            });
+        }
+        if let Entry::Run(run) = entry {
+            self.run = Some(run);
+        }
         Some(entry)
     }
 }
@@ -69,15 +84,13 @@ pub(super) struct Reel {
     pub(super) full: VecDeque<Chunk>,
     /// Without memory before the first entry, and where it was given up.
     pub(super) current: Chunk,
-    /// How many chunks have begun since the start.
-    pub(super) begun: u64,
 }
 
 impl Reel {
     /// How many bytes of entries still go into the current chunk.
     #[inline]
     pub(super) fn room(&self) -> usize {
-        self.current.bytes.len() - self.current.used
+        self.current.bytes.len() - self.current.used as usize
     }
 
     /// Appends words, `BYTES` altogether; `false` where there is no room for them.
@@ -86,13 +99,7 @@ impl Reel {
         &mut self,
         words: [u64; WORDS],
     ) -> bool {
-        let Chunk { bytes, used, .. } = &mut self.current;
-        let place = bytes.get_mut(*used..).and_then(<[u8]>::first_chunk_mut);
-        place.is_some_and(|place| {
-            entry::put::<BYTES, WORDS>(words, place);
-            *used += BYTES;
-            true
-        })
+        self.put_with::<BYTES, WORDS>(words, &[])
     }
 
     /// Appends a run; `false` where there is no room for it.
@@ -102,21 +109,40 @@ impl Reel {
         direction: Direction,
         at: u64,
         nanos: u64,
+        first: u64,
+        bytes: &[u8],
+    ) -> bool {
+        let words = entry::run(direction, at, nanos, first, bytes.len() as u32);
+        self.put_with::<RUN, _>(words, bytes)
+    }
+
+    /// Goes on at `at` with the run that is the latest entry; `false` where there is no room for that.
+    #[inline(always)]
+    pub(super) fn put_more(&mut self, at: u64, bytes: &[u8]) -> bool {
+        self.put_with::<MORE, _>(entry::more(at, bytes.len() as u16), bytes)
+    }
+
+    /// Words, `HEAD` bytes altogether, and bytes behind them.
+    #[inline(always)]
+    fn put_with<const HEAD: usize, const WORDS: usize>(
+        &mut self,
+        words: [u64; WORDS],
         bytes: &[u8],
     ) -> bool {
         let Chunk {
             bytes: chunk, used, ..
         } = &mut self.current;
-        let place = chunk.get_mut(*used..).and_then(|room| {
-            let (head, room) = room.split_first_chunk_mut::<RUN>()?;
-            Some((head, room.get_mut(..bytes.len())?))
-        });
-        place.is_some_and(|(head, place)| {
-            entry::put(entry::run(direction, at, nanos, bytes.len() as u32), head);
-            entry::copy(bytes, place);
-            *used += RUN + bytes.len().next_multiple_of(8);
-            true
-        })
+        let place = *used as usize;
+        let size = HEAD + rounded(bytes.len());
+        let Some(room) = chunk.get_mut(place..place + size) else {
+            return false;
+        };
+        if let Some((head, room)) = room.split_first_chunk_mut() {
+            entry::put::<HEAD, WORDS>(words, head);
+            entry::copy(bytes, room);
+        }
+        *used += size as u32;
+        true
     }
 
     pub(super) fn chunks(&self) -> impl Iterator<Item = &Chunk> {
@@ -135,18 +161,25 @@ impl Reel {
             .fold((0, 0), |(chunks, all), bytes| (chunks + 1, all + bytes))
     }
 
-    pub(super) fn has(&self, number: u64) -> bool {
-        let mut with_memory = self.chunks().filter(|chunk| !chunk.bytes.is_empty());
-        with_memory.any(|chunk| chunk.number == number)
+    /// Whether the chunk is still there.
+    #[inline]
+    pub(super) fn has(&self, number: u32) -> bool {
+        match self.full.front() {
+            Some(oldest) => number.wrapping_sub(oldest.number) <= self.full.len() as u32,
+            None => number == self.current.number && !self.current.bytes.is_empty(),
+        }
     }
 
     /// Gives the chunk up, if it is still there; tells how many bytes that frees.
-    pub(super) fn give_up(&mut self, number: u64) -> Option<usize> {
+    pub(super) fn give_up(&mut self, number: u32) -> Option<usize> {
         let gone = match self.full.front() {
-            Some(oldest) if oldest.number == number => self.full.pop_front()?,
-            None if self.current.number == number => std::mem::take(&mut self.current),
+            Some(oldest) if oldest.number == number => self.full.pop_front()?.bytes,
+            None if self.current.number == number => {
+                self.current.used = 0;
+                std::mem::take(&mut self.current.bytes)
+            }
             _ => return None,
         };
-        Some(gone.bytes.len()).filter(|bytes| *bytes > 0)
+        Some(gone.len()).filter(|bytes| *bytes > 0)
     }
 }

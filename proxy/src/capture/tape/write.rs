@@ -4,49 +4,111 @@
 //! arena is asked, and afterwards it is looked at anew.
 
 use super::Tape;
-use super::entry::{self, HEAD, Head, NOTE, Note, RUN};
+use super::entry::{self, ANSWER, NOTE, Note, RUN, Told};
 use super::reel::{CHUNK, CHUNKS, Chunk, Reel, STEP};
 use klamp_codec::Direction;
 use std::cell::RefMut;
+use std::ops::Range;
 use std::rc::Rc;
 
 /// A run is not continued in what is left of a chunk where that is less.
 const PIECE: usize = 128;
 
+/// Bytes of a stream that begin at an offset of it.
+#[derive(Clone, Copy)]
+pub(super) struct Shown<'a> {
+    pub(super) at: u64,
+    pub(super) bytes: &'a [u8],
+}
+
+impl<'a> Shown<'a> {
+    #[inline(always)]
+    fn between(self, place: Range<u64>) -> Option<&'a [u8]> {
+        let start = place.start.wrapping_sub(self.at) as usize;
+        self.bytes
+            .get(start..place.end.wrapping_sub(self.at) as usize)
+    }
+
+    /// So many bytes from an offset on.
+    #[inline(always)]
+    pub(super) fn chunk<const N: usize>(self, from: u64) -> Option<&'a [u8; N]> {
+        let start = from.wrapping_sub(self.at) as usize;
+        self.bytes.get(start..)?.first_chunk()
+    }
+}
+
+/// Pieces of one stream that are appended one behind the other.
+pub(super) struct Pieces {
+    pub(super) direction: Direction,
+    /// Whether the latest entry is one of them.
+    is_open: bool,
+}
+
+impl Pieces {
+    #[inline(always)]
+    pub(super) fn new(direction: Direction) -> Self {
+        Self {
+            direction,
+            is_open: false,
+        }
+    }
+}
+
 impl Tape {
+    /// Of the response that begins at `at`. Where there is no memory for it, nothing of that is kept.
     #[inline(always)]
-    pub(super) fn put_head(self: &Rc<Self>, head: &Head) {
-        self.put::<HEAD, _>(entry::head(head));
-        self.frames.set(self.frames.get() + 1);
-    }
-
-    #[cold]
-    #[inline(never)]
-    pub(super) fn note(self: &Rc<Self>, direction: Direction, at: u64, note: Note) {
-        self.put::<NOTE, _>(entry::note(direction, at, self.nanos.get(), note));
-    }
-
-    /// Appends an entry, unless there is no memory to be had.
-    #[inline(always)]
-    fn put<const BYTES: usize, const WORDS: usize>(self: &Rc<Self>, words: [u64; WORDS]) {
-        let has_room = self.reel.borrow_mut().put::<BYTES, _>(words);
-        if !has_room {
-            self.put_with_room::<BYTES, _>(words);
+    pub(super) fn put_answer(self: &Rc<Self>, at: u64, told: Told) {
+        if self.put::<ANSWER, _>(entry::answer(at, told)) {
+            self.told.set(Some(told));
+        } else {
+            self.told.set(None);
+            self.cut(Direction::Response, at, false);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn put_with_room<const BYTES: usize, const WORDS: usize>(self: &Rc<Self>, words: [u64; WORDS]) {
-        self.make_room(self.reel.borrow_mut(), BYTES)
-            .put::<BYTES, _>(words);
+    pub(super) fn note(self: &Rc<Self>, direction: Direction, at: u64, note: Note) {
+        self.put::<NOTE, _>(entry::note(direction, at, self.nanos(), note));
     }
 
-    /// Appends bytes of a stream, which stand at `at` in it.
+    /// Appends an entry; `false` where there is no memory to be had.
     #[inline(always)]
-    pub(super) fn run(self: &Rc<Self>, direction: Direction, at: u64, bytes: &[u8]) {
-        let nanos = self.nanos.get();
-        let has_room = (self.reel.borrow_mut()).put_run(direction, at, nanos, bytes);
+    fn put<const BYTES: usize, const WORDS: usize>(self: &Rc<Self>, words: [u64; WORDS]) -> bool {
+        let has_room = self.reel.borrow_mut().put::<BYTES, _>(words);
+        has_room || self.put_with_room::<BYTES, _>(words)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn put_with_room<const BYTES: usize, const WORDS: usize>(
+        self: &Rc<Self>,
+        words: [u64; WORDS],
+    ) -> bool {
+        self.make_room(self.reel.borrow_mut(), BYTES)
+            .put::<BYTES, _>(words)
+    }
+
+    /// Appends what stands from one offset of a stream up to another, if all of it is shown.
+    #[inline(always)]
+    pub(super) fn piece(self: &Rc<Self>, pieces: &mut Pieces, of: Range<u64>, shown: Shown<'_>) {
+        let at = of.start;
+        if of.is_empty() {
+            return;
+        }
+        let Some(bytes) = shown.between(of) else {
+            return;
+        };
+        let direction = pieces.direction;
+        let mut reel = self.reel.borrow_mut();
+        let has_room = if pieces.is_open {
+            reel.put_more(at, bytes)
+        } else {
+            let (nanos, first) = (self.nanos(), self.side(direction).first.get());
+            reel.put_run(direction, at, nanos, first, bytes)
+        };
+        drop(reel);
+        pieces.is_open = has_room;
         if !has_room {
             self.run_in_pieces(direction, at, bytes);
         }
@@ -63,7 +125,8 @@ impl Tape {
             if piece.is_empty() {
                 return;
             }
-            reel.put_run(direction, at, self.nanos.get(), piece);
+            let (nanos, first) = (self.nanos(), self.side(direction).first.get());
+            reel.put_run(direction, at, nanos, first, piece);
             at += piece.len() as u64;
             bytes = rest;
         }
@@ -74,7 +137,7 @@ impl Tape {
     #[cold]
     #[inline(never)]
     fn make_room<'a>(self: &'a Rc<Self>, reel: RefMut<'a, Reel>, bytes: usize) -> RefMut<'a, Reel> {
-        let (size, used) = (reel.current.bytes.len(), reel.current.used);
+        let (size, used) = (reel.current.bytes.len(), reel.current.used as usize);
         drop(reel);
         if size > 0 && size < CHUNK {
             self.grow((used + bytes).max(2 * size).next_multiple_of(STEP));
@@ -102,7 +165,10 @@ impl Tape {
     /// The current chunk is full. The next one has the memory of the oldest, where there are many.
     fn begin_chunk(self: &Rc<Self>, first: usize) {
         let mut reel = self.reel.borrow_mut();
+        let number = reel.current.number.wrapping_add(1);
         let full = std::mem::take(&mut reel.current);
+        // (from here on it is known which one is the current, should memory be looked for here)
+        reel.current.number = number;
         if !full.bytes.is_empty() {
             reel.full.push_back(full);
         }
@@ -111,8 +177,6 @@ impl Tape {
             CHUNKS => reel.full.pop_front(),
             _ => None,
         };
-        reel.begun += 1;
-        let number = reel.begun;
         drop(reel);
         let is_more = oldest.is_none();
         let memory = oldest.map_or_else(
@@ -123,12 +187,12 @@ impl Tape {
             },
             |chunk| chunk.bytes,
         );
+        self.told.set(None);
         self.arena.age(Rc::downgrade(self), number, is_more);
         self.reel.borrow_mut().current = Chunk {
             bytes: memory,
             used: 0,
             number,
-            frames_before: self.frames.get(),
         };
     }
 

@@ -1,6 +1,7 @@
 //! What is kept of frames, and what is not.
 
 use super::*;
+use klamp_codec::ApiKey;
 use klamp_codec::kept::{Change, Reading};
 use std::time::Duration;
 
@@ -236,4 +237,101 @@ fn frames_that_come_together_are_told_apart() {
     rig.sends(Response, &answered.concat());
     let kept: Vec<_> = rig.frames().iter().map(bytes_of).collect();
     assert_eq!(kept, [asked, answered].concat());
+}
+
+/// A FindCoordinator of a group whose name is so long that not all of it is kept.
+fn find_of_many_letters(id: u8) -> [(Direction, Vec<u8>); 2] {
+    let group = [&[0x4e, 0x20][..], &[b'g'; 20_000]].concat();
+    let [_, answer] = find(id);
+    [(Request, request(10, 0, id, &group)), answer]
+}
+
+#[test]
+fn of_frames_that_come_together_the_same_is_kept_as_of_each_alone() {
+    let secret = batch(b"secret");
+    let script: [&[_]; 12] = [
+        &find_of_many_letters(1),
+        &malformed(2),
+        &produce(3, &[&secret[..], &secret].concat()),
+        &find_of_many_letters(4),
+        &find_of_many_letters(5),
+        &unheard_of(6),
+        &malformed(7),
+        &find(8),
+        &trailing(9),
+        &produce(10, &secret),
+        &unheard_of(11),
+        &find(12),
+    ];
+    let script = script.concat();
+    let mut alone = Rig::new();
+    play(&mut alone, &script);
+    let mut together = Rig::new();
+    for direction in [Request, Response] {
+        let frames = script.iter().filter(|(of, _)| *of == direction);
+        let bytes: Vec<_> = frames.map(|(_, bytes)| bytes.clone()).collect();
+        together.sends(direction, &bytes.concat());
+    }
+    let sorted = |rig: &Rig| {
+        let mut frames = without_times(rig);
+        frames.sort_by_key(|frame| (frame.direction as u8, frame.at));
+        frames
+    };
+    let (alone, together) = (sorted(&alone), sorted(&together));
+    assert_eq!(alone.len(), script.len());
+    for (alone, together) in alone.iter().zip(&together) {
+        assert!(alone == together, "{:?}", alone.exchange);
+    }
+}
+
+#[test]
+fn of_very_many_records_the_heads_of_the_first_are_kept_and_none_of_their_content() {
+    let partitions = 500_u32;
+    let secret = batch(&b"secret".repeat(20));
+    let length = (secret.len() as u32).to_be_bytes();
+    let all: Vec<_> = (0..partitions)
+        .flat_map(|n| [&n.to_be_bytes()[..], &length, &secret].concat())
+        .collect();
+    let head = b"\xff\xff\0\x01\0\0\0\x09\0\0\0\x01\0\x01t";
+    let body = [&head[..], &partitions.to_be_bytes(), &all].concat();
+    let asked = [request(0, 3, 1, &body), find(2)[0].1.clone()].concat();
+    let mut rig = Rig::new();
+    rig.sends(Request, &asked);
+    let frames = rig.frames();
+    assert_eq!(frames[0].reading, Reading::Whole);
+    let kept = bytes_of(&frames[0]);
+    let heads = (kept.windows(61)).filter(|bytes| *bytes == &secret[..61]);
+    let heads = heads.count();
+    assert!((20..100).contains(&heads), "{heads}");
+    assert!(!kept.windows(6).any(|bytes| bytes == b"secret"));
+    assert_eq!(kept.len(), asked.len() - find(2)[0].1.len());
+    assert_eq!(bytes_of(&frames[1]), find(2)[0].1);
+}
+
+#[test]
+fn of_answers_to_one_kind_of_request_each_is_told_with_its_own_and_its_latency() {
+    let mut rig = Rig::new();
+    let (finds, produces) = (find(1), produce(2, &batch(b"")));
+    for (direction, bytes) in [&finds[0], &find(3)[0], &produces[0], &find(4)[0]] {
+        rig.sends(*direction, bytes);
+        rig.now += Duration::from_millis(100);
+    }
+    let answers = [&finds[1].1, &find(3)[1].1, &produces[1].1, &find(4)[1].1];
+    rig.sends(Response, &answers.map(Clone::clone).concat());
+    let told: Vec<_> = (rig.frames().iter())
+        .filter(|frame| frame.direction == Response)
+        .map(|frame| {
+            let exchange = frame.exchange.unwrap();
+            let latency = frame.latency.unwrap().as_millis();
+            (exchange.api_key, exchange.correlation_id.0, latency)
+        })
+        .collect();
+    let (find, produce) = (ApiKey(10), ApiKey::PRODUCE);
+    let expected = [
+        (find, 1, 400),
+        (find, 3, 300),
+        (produce, 2, 200),
+        (find, 4, 100),
+    ];
+    assert_eq!(told, expected);
 }

@@ -9,7 +9,7 @@ mod memory;
 use super::*;
 use klamp_codec::kept::{Kept, Part};
 use klamp_codec::observation::Observer;
-use klamp_codec::session::{Clamp, NonKafka, Policy, Session};
+use klamp_codec::session::{Clamp, Input, NonKafka, Policy, Session, Step};
 use klamp_codec::versions::TableStore;
 use std::sync::Arc;
 
@@ -40,11 +40,11 @@ struct Lane {
 }
 
 /// Hears what the session tells of what it is shown.
-struct Ears<'a>(&'a Recorder, &'a [u8]);
+struct Ears<'a>(&'a Recorder);
 
 impl Observer for Ears<'_> {
     fn observe(&mut self, direction: Direction, at: u64, what: Observation<'_>) {
-        self.0.observe(direction, at, &what, self.1);
+        self.0.observe(direction, at, &what);
     }
 }
 
@@ -122,7 +122,7 @@ impl Rig {
             now: self.now,
         };
         self.recorder.asked(&input);
-        let mut ears = Ears(&self.recorder, input.shown);
+        let mut ears = Ears(&self.recorder);
         let step = self.session.poll(direction, input, &mut ears);
         self.recorder.settled(direction, &input, &step);
         match step {
