@@ -6,6 +6,7 @@
 
 use super::Tape;
 use super::left::Left;
+use super::shared::Shared;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
@@ -58,7 +59,11 @@ pub(crate) struct Arena {
     /// What is left out of what a session is being shown, in the order of the stream; nothing between two
     /// such times.
     pub(super) left: RefCell<Vec<Left>>,
+    pub(super) shared: RefCell<Shared>,
 }
+
+/// So many chunks that are gone are thought of at least before that is mended.
+const SLACK: usize = 8;
 
 /// Which chunk is older than which.
 #[derive(Debug, Default)]
@@ -73,7 +78,7 @@ impl Ages {
     /// Forgets what is gone, where that is more than what is there: until then each chunk that is thought
     /// of holds the memory of its tape, even of one that has ended.
     fn forget(&mut self) {
-        if self.order.len() > 2 * self.chunks + 64 {
+        if self.order.len() > 2 * self.chunks + SLACK {
             let is_there = |tape: &Weak<Tape>, chunk| {
                 tape.upgrade()
                     .is_some_and(|tape| tape.reel.borrow().has(chunk))
@@ -95,6 +100,7 @@ impl Arena {
             start: Instant::now(),
             ages: RefCell::default(),
             left: RefCell::default(),
+            shared: RefCell::default(),
         };
         (settings.memory > 0).then(|| Rc::new(arena))
     }

@@ -15,12 +15,15 @@ pub(super) const ANSWER: usize = 24;
 pub(super) const RUN: usize = 24;
 /// Bytes of what goes on with a run, without those that it brings.
 pub(super) const MORE: usize = 8;
+/// Bytes of what goes on with a run by what is known.
+pub(super) const KNOWN: usize = 8;
 /// Bytes of a note.
 pub(super) const NOTE: usize = 32;
 
 const ANSWER_IS: u8 = 1;
 const RUN_IS: u8 = 2;
 const MORE_IS: u8 = 7;
+const KNOWN_IS: u8 = 8;
 const OPAQUE_IS: u8 = 3;
 const REWRITTEN_IS: u8 = 4;
 const ANSWERED_IS: u8 = 5;
@@ -87,6 +90,8 @@ pub(super) enum Entry<'a> {
     Run(Run<'a>),
     /// Goes on with a run: at the next offset that ends in these bits, and with these bytes.
     More(u32, &'a [u8]),
+    /// The same with what is known in the arena by this number.
+    Known(u32, u16),
     /// Of the frame that begins at `at`.
     Note {
         direction: Direction,
@@ -161,6 +166,12 @@ pub(super) fn run(
 #[inline(always)]
 pub(super) fn more(at: u64, bytes: u16) -> [u64; MORE / 8] {
     [first_word(MORE_IS, Direction::Request, bytes, at as u32)]
+}
+
+/// What goes on with a run at `at`, as what goes on with bytes of its own does, by what is known by this
+/// number.
+pub(super) fn known(at: u64, number: u16) -> [u64; KNOWN / 8] {
+    [first_word(KNOWN_IS, Direction::Response, number, at as u32)]
 }
 
 pub(super) fn note(direction: Direction, at: u64, nanos: u64, note: Note) -> [u64; NOTE / 8] {
@@ -252,6 +263,7 @@ pub(super) fn read(chunk: &[u8]) -> Option<(Entry<'_>, usize)> {
             };
             Some((Entry::Answer(word(1)?, told), ANSWER))
         }
+        KNOWN_IS => Some((Entry::Known(large, (first >> 16) as u16), KNOWN)),
         MORE_IS => {
             let bytes = usize::from((first >> 16) as u16);
             let more = Entry::More(large, chunk.get(MORE..MORE + bytes)?);

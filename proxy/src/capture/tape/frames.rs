@@ -5,6 +5,7 @@
 
 use super::entry::{Entry, Note, Run, Told};
 use super::reel::Chunk;
+use super::shared::Shared;
 use klamp_codec::kept::{Change, Part, Reading};
 use klamp_codec::observation::Exchange;
 use klamp_codec::{ApiKey, CorrelationId, Direction};
@@ -42,15 +43,18 @@ pub(super) struct Found<'a> {
 }
 
 /// What stands in these chunks, the oldest first.
-pub(super) fn found<'a>(chunks: impl Iterator<Item = &'a Chunk>) -> Vec<Found<'a>> {
+pub(super) fn found<'a>(
+    chunks: impl Iterator<Item = &'a Chunk>,
+    shared: &'a Shared,
+) -> Vec<Found<'a>> {
     let mut sides: [Stream<'_>; 2] = Default::default();
-    for (order, entry) in chunks.flat_map(Chunk::entries).enumerate() {
+    for (order, entry) in chunks.flat_map(|chunk| chunk.entries(shared)).enumerate() {
         match entry {
             Entry::Run(run) => sides[run.direction as usize].runs.push((order, run)),
             Entry::Answer(at, told) => {
                 sides[Direction::Response as usize].answers.push((at, told));
             }
-            Entry::More(..) => {}
+            Entry::More(..) | Entry::Known(..) => {}
             Entry::Note {
                 direction,
                 at,
@@ -256,9 +260,13 @@ fn share<'a>(frame: &Range<u64>, run: &Run<'a>) -> (u64, &'a [u8]) {
 }
 
 /// Bytes of the header of the request that begins at `at`.
-pub(super) fn header_of<'a>(chunks: impl Iterator<Item = &'a Chunk>, at: u64) -> u64 {
+pub(super) fn header_of<'a>(
+    chunks: impl Iterator<Item = &'a Chunk>,
+    shared: &'a Shared,
+    at: u64,
+) -> u64 {
     let mut stream = Stream::default();
-    for (order, entry) in chunks.flat_map(Chunk::entries).enumerate() {
+    for (order, entry) in chunks.flat_map(|chunk| chunk.entries(shared)).enumerate() {
         if let Entry::Run(run) = entry
             && run.direction == Direction::Request
         {

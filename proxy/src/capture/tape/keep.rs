@@ -6,6 +6,7 @@ use super::{FRAME, HOLE, Note, Side, Tape, frames};
 use klamp_codec::Direction;
 use klamp_codec::render::batch_bytes;
 use klamp_codec::session::{Input, Step};
+use std::ops::Range;
 use std::rc::Rc;
 
 /// Bytes of a batch before its records (RecordBatch v2).
@@ -30,10 +31,8 @@ impl Tape {
         let side = self.side(direction);
         let at = side.at.get();
         let upto = at.saturating_add(settled);
-        // (the latest frame is still coming, where more passes than is there)
         let is_here = settled <= input.shown.len() as u64 && input.unpaid == 0;
-        let ended = if is_here { upto } else { side.frame.get() };
-        side.ended.set(ended);
+        side.is_owed.set(!is_here);
         if settled == 0 && self.arena.left.borrow().is_empty() {
             return;
         }
@@ -88,6 +87,9 @@ impl Tape {
         }
         left.clear();
         drop(left);
+        if self.is_common.get() {
+            from = self.common(&mut pieces, from..upto, shown);
+        }
         self.piece(&mut pieces, from..upto, shown);
         from = from.max(upto);
         side.copied.set(from);
@@ -135,6 +137,26 @@ impl Tape {
         *pieces = Pieces::new(direction);
         *from = it.end();
         it.start
+    }
+
+    /// An answer that many connections get alike stands in the arena, once; where what does not begins.
+    #[cold]
+    #[inline(never)]
+    fn common(self: &Rc<Self>, pieces: &mut Pieces, of: Range<u64>, shown: Shown<'_>) -> u64 {
+        self.is_common.set(false);
+        let side = self.side(Direction::Response);
+        if of != (side.frame.get()..side.end.get()) {
+            return of.start;
+        }
+        let body = of.start + frames::ANSWER_HEADER..of.end;
+        let known = shown.between(body.clone());
+        let known = known.and_then(|bytes| self.arena.shared.borrow_mut().know(bytes));
+        let Some(known) = known else {
+            return of.start;
+        };
+        self.piece(pieces, of.start..body.start, shown);
+        self.known_piece(pieces, body.start, known);
+        of.end
     }
 
     /// Records that are not just one batch: where what is left out of them begins behind the last head

@@ -21,6 +21,7 @@ mod keep;
 mod left;
 mod recorder;
 mod reel;
+mod shared;
 mod snapshot;
 #[cfg(test)]
 mod tests;
@@ -56,6 +57,8 @@ pub(crate) struct Tape {
     frames: Cell<u64>,
     /// What was told last of an answer.
     told: Cell<Option<Told>>,
+    /// Whether what is shown is an answer that many connections get alike.
+    is_common: Cell<bool>,
     reel: RefCell<Reel>,
 }
 
@@ -71,13 +74,13 @@ struct Side {
     /// Where the latest frame begins, and ends.
     frame: Cell<u64>,
     end: Cell<u64>,
-    /// Up to here frames have ended.
-    ended: Cell<u64>,
     /// Of the latest frame that is not kept to its end: what is left out of it.
     cut: Cut,
-    /// The end of the frame that was noted last as changed: one that is taken away piece by piece is
-    /// noted once.
-    changed: Cell<u64>,
+    /// Whether the latest frame has passed before all of it was there.
+    is_owed: Cell<bool>,
+    /// The last bits of the end of the frame that was noted last as changed: one that is taken away piece
+    /// by piece is noted once.
+    changed: Cell<u32>,
 }
 
 /// What is left out of a frame up to its end.
@@ -98,6 +101,7 @@ impl Tape {
             now: Cell::new(now),
             frames: Cell::new(0),
             told: Cell::default(),
+            is_common: Cell::default(),
             reel: RefCell::default(),
         });
         arena.join();
@@ -145,6 +149,7 @@ impl Tape {
                 let starts = at.saturating_sub(u64::from(*bytes));
                 self.hole(direction, Left::new(starts, *bytes, What::Field));
             }
+            Observation::Learned(_) => self.is_common.set(true),
             Observation::Token { frame_bytes } => self.token(direction, at, *frame_bytes),
             _ => {}
         }
@@ -246,7 +251,10 @@ impl Tape {
             return self.cut(direction, frame, true);
         }
         let header = match direction {
-            Direction::Request => frames::header_of(self.reel.borrow().chunks(), frame),
+            Direction::Request => {
+                let (reel, shared) = (self.reel.borrow(), self.arena.shared.borrow());
+                frames::header_of(reel.chunks(), &shared, frame)
+            }
             Direction::Response => frames::ANSWER_HEADER,
         };
         self.cut(direction, frame + header, false);
@@ -270,7 +278,8 @@ impl Tape {
     #[inline(never)]
     fn changed(self: &Rc<Self>, direction: Direction, bytes: u64) {
         let side = self.side(direction);
-        if side.changed.replace(side.end.get()) == side.end.get() {
+        let end = side.end.get() as u32;
+        if side.changed.replace(end) == end {
             return;
         }
         match direction {

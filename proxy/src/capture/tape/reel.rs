@@ -1,6 +1,7 @@
 //! The chunks of one tape: one that is written to, and full ones behind it.
 
 use super::entry::{self, Entry, MORE, RUN, Run, rounded};
+use super::shared::Shared;
 use klamp_codec::Direction;
 use std::collections::VecDeque;
 
@@ -22,23 +23,28 @@ pub(super) struct Chunk {
 }
 
 impl Chunk {
-    pub(super) fn entries(&self) -> Entries<'_> {
+    /// `shared`: what stands in the arena.
+    pub(super) fn entries<'a>(&'a self, shared: &'a Shared) -> Entries<'a> {
         Entries {
+            shared,
             rest: self.bytes.get(..self.used as usize).unwrap_or_default(),
             run: None,
         }
     }
 
-    /// Wipes out what stands here of a direction from offset `from` of its stream on.
-    pub(super) fn wipe(&mut self, of: Direction, from: u64) {
+    /// Wipes out what stands here of a direction from offset `from` of its stream on. (What is shared has
+    /// been understood.)
+    pub(super) fn wipe(&mut self, of: Direction, from: u64, shared: &Shared) {
+        let here = self.bytes.as_ptr_range();
         let mut wiped = Vec::new();
-        for entry in self.entries() {
+        for entry in self.entries(shared) {
             if let Entry::Run(run) = entry
                 && run.direction == of
                 && run.end() > from
+                && here.contains(&run.bytes.as_ptr())
             {
                 let kept = from.saturating_sub(run.at) as usize;
-                let start = run.bytes.as_ptr() as usize - self.bytes.as_ptr() as usize;
+                let start = run.bytes.as_ptr() as usize - here.start as usize;
                 wiped.push(start + kept..start + run.bytes.len());
             }
         }
@@ -50,6 +56,7 @@ impl Chunk {
 
 /// What stands in a chunk: what goes on with a run is told as one.
 pub(super) struct Entries<'a> {
+    shared: &'a Shared,
     rest: &'a [u8],
     /// The latest.
     run: Option<Run<'a>>,
@@ -61,7 +68,12 @@ impl<'a> Iterator for Entries<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         let (mut entry, size) = entry::read(self.rest)?;
         self.rest = self.rest.get(size..).unwrap_or_default();
-        if let Entry::More(low, bytes) = entry {
+        let more = match entry {
+            Entry::More(low, bytes) => Some((low, bytes)),
+            Entry::Known(low, number) => Some((low, self.shared.get(number)?)),
+            _ => None,
+        };
+        if let Some((low, bytes)) = more {
             let run = self.run?;
             entry = Entry::Run(Run {
                 at: run.end() + u64::from(low.wrapping_sub(run.end() as u32)),
@@ -80,8 +92,8 @@ impl<'a> Iterator for Entries<'a> {
 /// The chunks of one tape.
 #[derive(Default)]
 pub(super) struct Reel {
-    /// The oldest first.
-    pub(super) full: VecDeque<Chunk>,
+    /// The oldest first. (Most connections have none.)
+    pub(super) full: Option<Box<VecDeque<Chunk>>>,
     /// Without memory before the first entry, and where it was given up.
     pub(super) current: Chunk,
 }
@@ -146,11 +158,13 @@ impl Reel {
     }
 
     pub(super) fn chunks(&self) -> impl Iterator<Item = &Chunk> {
-        self.full.iter().chain([&self.current])
+        let full = self.full.iter().flat_map(|full| full.iter());
+        full.chain([&self.current])
     }
 
     pub(super) fn chunks_mut(&mut self) -> impl Iterator<Item = &mut Chunk> {
-        self.full.iter_mut().chain([&mut self.current])
+        let full = self.full.iter_mut().flat_map(|full| full.iter_mut());
+        full.chain([&mut self.current])
     }
 
     /// How many chunks have memory, and how many bytes that is.
@@ -164,16 +178,21 @@ impl Reel {
     /// Whether the chunk is still there.
     #[inline]
     pub(super) fn has(&self, number: u32) -> bool {
-        match self.full.front() {
-            Some(oldest) => number.wrapping_sub(oldest.number) <= self.full.len() as u32,
+        match self.oldest() {
+            Some(oldest) => number.wrapping_sub(oldest) <= self.current.number.wrapping_sub(oldest),
             None => number == self.current.number && !self.current.bytes.is_empty(),
         }
     }
 
+    /// The number of the oldest full one.
+    fn oldest(&self) -> Option<u32> {
+        Some(self.full.as_ref()?.front()?.number)
+    }
+
     /// Gives the chunk up, if it is still there; tells how many bytes that frees.
     pub(super) fn give_up(&mut self, number: u32) -> Option<usize> {
-        let gone = match self.full.front() {
-            Some(oldest) if oldest.number == number => self.full.pop_front()?.bytes,
+        let gone = match self.oldest() {
+            Some(oldest) if oldest == number => self.full.as_mut()?.pop_front()?.bytes,
             None if self.current.number == number => {
                 self.current.used = 0;
                 std::mem::take(&mut self.current.bytes)

@@ -43,8 +43,8 @@ impl Tape {
     /// both: [`Kept::direction`] and [`Kept::at`] tell that it is the same). Times are by the same clock
     /// as in the earlier one.
     pub(crate) fn snapshot_since(&self, mark: &Mark) -> Snapshot {
-        let reel = self.reel.borrow();
-        let mut found = frames::found(reel.chunks());
+        let (reel, shared) = (self.reel.borrow(), self.arena.shared.borrow());
+        let mut found = frames::found(reel.chunks(), &shared);
         found.retain(|frame| frame.at >= mark.from[frame.direction as usize]);
         let (mut from, mut under_way) = (mark.from, 0);
         for frame in &found {
@@ -69,7 +69,8 @@ impl Tape {
 
     fn has_ended(&self, frame: &Found<'_>) -> bool {
         let side = self.side(frame.direction);
-        frame.reading == Some(Reading::Token) || frame.end() <= side.ended.get()
+        let is_owed = side.is_owed.get() && frame.at == side.frame.get();
+        frame.reading == Some(Reading::Token) || (frame.end() <= side.at.get() && !is_owed)
     }
 
     fn kept(&self, frame: &Found<'_>, anchor: (Instant, SystemTime)) -> Kept {

@@ -4,7 +4,7 @@
 //! arena is asked, and afterwards it is looked at anew.
 
 use super::Tape;
-use super::entry::{self, ANSWER, NOTE, Note, RUN, Told};
+use super::entry::{self, ANSWER, KNOWN, NOTE, Note, RUN, Told};
 use super::reel::{CHUNK, CHUNKS, Chunk, Reel, STEP};
 use klamp_codec::Direction;
 use std::cell::RefMut;
@@ -23,7 +23,7 @@ pub(super) struct Shown<'a> {
 
 impl<'a> Shown<'a> {
     #[inline(always)]
-    fn between(self, place: Range<u64>) -> Option<&'a [u8]> {
+    pub(super) fn between(self, place: Range<u64>) -> Option<&'a [u8]> {
         let start = place.start.wrapping_sub(self.at) as usize;
         self.bytes
             .get(start..place.end.wrapping_sub(self.at) as usize)
@@ -114,6 +114,14 @@ impl Tape {
         }
     }
 
+    /// Appends a piece that is known by this number, at `at`; nothing where there is no room for that.
+    pub(super) fn known_piece(&self, pieces: &mut Pieces, at: u64, known: u16) {
+        if pieces.is_open {
+            let words = entry::known(at, known);
+            pieces.is_open = self.reel.borrow_mut().put::<KNOWN, _>(words);
+        }
+    }
+
     #[cold]
     #[inline(never)]
     fn run_in_pieces(self: &Rc<Self>, direction: Direction, mut at: u64, mut bytes: &[u8]) {
@@ -166,15 +174,16 @@ impl Tape {
     fn begin_chunk(self: &Rc<Self>, first: usize) {
         let mut reel = self.reel.borrow_mut();
         let number = reel.current.number.wrapping_add(1);
-        let full = std::mem::take(&mut reel.current);
+        let last = std::mem::take(&mut reel.current);
         // (from here on it is known which one is the current, should memory be looked for here)
         reel.current.number = number;
-        if !full.bytes.is_empty() {
-            reel.full.push_back(full);
+        let full = reel.full.get_or_insert_default();
+        if !last.bytes.is_empty() {
+            full.push_back(last);
         }
-        let is_first = reel.full.is_empty();
-        let oldest = match reel.full.len() {
-            CHUNKS => reel.full.pop_front(),
+        let is_first = full.is_empty();
+        let oldest = match full.len() {
+            CHUNKS => full.pop_front(),
             _ => None,
         };
         drop(reel);
@@ -199,8 +208,9 @@ impl Tape {
     /// Wipes out what is kept of a direction from `at` on.
     pub(super) fn wipe(&self, direction: Direction, at: u64) {
         if self.side(direction).copied.get() > at {
+            let shared = self.arena.shared.borrow();
             for chunk in self.reel.borrow_mut().chunks_mut() {
-                chunk.wipe(direction, at);
+                chunk.wipe(direction, at, &shared);
             }
         }
     }

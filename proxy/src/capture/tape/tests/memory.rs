@@ -82,7 +82,28 @@ fn connections_that_come_and_go_leave_nothing() {
         play(&mut rig, &find(1));
     }
     assert_eq!(arena.used(), 0);
-    assert!(arena.ages() <= 200, "{}", arena.ages());
+    assert!(arena.ages() <= 10, "{}", arena.ages());
+}
+
+#[test]
+fn connections_that_have_said_hardly_more_than_that_they_are_there_take_little() {
+    let arena = Arena::new(NOTHING_ELSE, 1, Arc::default()).unwrap();
+    let keys = 0..60_u8;
+    let rows: Vec<_> = keys.flat_map(|key| [0, key, 0, 0, 0, 2]).collect();
+    let mut rigs = Vec::new();
+    for n in 0..100 {
+        let mut rig = Rig::in_arena(&arena, Clamp::Encode);
+        let told = response(n, &[&[0, 0, 0, 0, 0, 60][..], &rows].concat());
+        let script = [(Request, request(18, 0, n, &[])), (Response, told)];
+        play(&mut rig, &script);
+        let kept: Vec<_> = rig.frames().iter().map(bytes_of).collect();
+        assert_eq!(kept, script.map(|(_, bytes)| bytes));
+        play(&mut rig, &find(n));
+        assert_eq!(bytes_of(&rig.frames()[3]), find(n)[1].1);
+        rigs.push(rig);
+    }
+    let each = arena.used() / rigs.len();
+    assert!(each <= 512, "{each}");
 }
 
 #[test]
