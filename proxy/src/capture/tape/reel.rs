@@ -93,6 +93,10 @@ impl<'a> Iterator for Entries<'a> {
 #[derive(Default)]
 pub(super) struct Reel {
     /// The oldest first. (Most connections have none.)
+    #[expect(
+        clippy::box_collection,
+        reason = "it is most often none, which is to take little"
+    )]
     pub(super) full: Option<Box<VecDeque<Chunk>>>,
     /// Without memory before the first entry, and where it was given up.
     pub(super) current: Chunk,
