@@ -16,6 +16,8 @@ pub(super) struct Heads {
     head: Vec<u8>,
     /// Bytes before the next head.
     skip: u64,
+    /// Bytes that the next batch may have. The first is there as a whole; the last, brokers may cut.
+    room: u64,
     /// Bytes of the batch written last, behind its head.
     own: Option<u64>,
     /// Bytes left out since what was written last.
@@ -24,6 +26,14 @@ pub(super) struct Heads {
 }
 
 impl Heads {
+    /// Of a record set of so many bytes.
+    pub(super) fn of(len: u32) -> Self {
+        Self {
+            room: len.into(),
+            ..Self::default()
+        }
+    }
+
     /// Of records that do not begin with a batch.
     pub(super) fn none() -> Self {
         Self {
@@ -52,7 +62,9 @@ impl Heads {
                 return;
             }
             let mut head = std::mem::take(&mut self.head);
-            match records::batch(&head).filter(|batch| batch.kind.is_ok()) {
+            let batch = records::batch(&head, self.room);
+            self.room = u64::MAX;
+            match batch.filter(|batch| batch.kind.is_ok()) {
                 Some(batch) => {
                     self.flush(to, field);
                     self.skip = batch.bytes.saturating_sub(HEAD as u64);

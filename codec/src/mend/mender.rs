@@ -203,7 +203,7 @@ impl Writer {
             }
             Value::Skipped(len) if event.role.is_withheld() && !self.may_be_seen(event.role) => {
                 let heads = match name {
-                    "Records" => Heads::default(),
+                    "Records" => Heads::of(len),
                     // (FetchSnapshot's need not begin with a batch)
                     _ => Heads::none(),
                 };

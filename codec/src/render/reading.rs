@@ -218,7 +218,7 @@ impl Teller {
             Value::Skipped(len) => {
                 form.value(name, Shown::Records(self.with_withheld(event.at, len)));
                 // Others need not begin with a batch (FetchSnapshot's).
-                let batches = (name == "Records").then(Batches::new);
+                let batches = (name == "Records").then(|| Batches::new(len));
                 self.begin_region(&event, len, What::Records(batches), behind, form);
             }
             Value::UnknownTag(tag, size) => {

@@ -263,7 +263,7 @@ fn head(base_offset: i64, records: i32, bytes: usize) -> Vec<u8> {
     let mut head = base_offset.to_be_bytes().to_vec();
     head.extend((49 + bytes as i32).to_be_bytes());
     head.extend(b"\0\0\0\x05\x02crc!\0\x14");
-    head.extend(b"last\x01\x01\x01\x01\x01\x01\x01\x01\x02\x02\x02\x02\x02\x02\x02\x02");
+    head.extend(b"\0\0\0\x09\x01\x01\x01\x01\x01\x01\x01\x01\x02\x02\x02\x02\x02\x02\x02\x02");
     head.extend(b"\0\0\0\0\0\0\0\x4d\0\x03\0\0\0\x09");
     head.extend(records.to_be_bytes());
     assert_eq!(head.len(), 61);

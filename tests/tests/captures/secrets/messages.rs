@@ -132,7 +132,14 @@ fn record_sets(needle: &Needle) -> Vec<Bytes> {
     lies[8..12].copy_from_slice(&49_i32.to_be_bytes());
     let mut lies_too = batch.to_vec();
     lies_too[8..12].copy_from_slice(&0x7fff_ffff_i32.to_be_bytes());
+    // What is no batch, and has the kind, the length and the attributes of one.
+    let mut like = needle.at("like a batch").repeat(5).into_bytes();
+    let length = u32::try_from(like.len() - 12).expect("it is short");
+    like[8..12].copy_from_slice(&length.to_be_bytes());
+    like[16] = 2;
+    like[21..23].fill(0);
     vec![
+        like.into(),
         batch,
         old(0),
         old(1),

@@ -255,7 +255,9 @@ fn of_what_is_withheld_the_size_and_the_heads_of_batches_are_left() {
     // Produce v3 of a batch of five records, of which the recorder kept the head.
     let mut head = [
         b"\0\0\0\0\0\0\0\0\0\0\x04\x31\0\0\0\0\x02".as_slice(),
-        &[0; 26],
+        &[0; 6],
+        b"\0\0\0\x04",
+        &[0; 16],
     ]
     .concat();
     head.extend(b"\0\0\0\0\0\0\x03\xe8\0\x07\0\0\0\x2a\0\0\0\x05");
