@@ -2,6 +2,7 @@
 //!
 //! The trap: all of it comes from a peer, so of each there is a most, and how many more came is counted.
 
+use klamp_codec::observation::Exchange;
 use klamp_codec::render::{Batch, ClientId, End, Form, Head, Scope, Shown, UnknownTag};
 use klamp_codec::{ApiKey, CorrelationId, Direction, ErrorCode};
 use std::collections::BTreeMap;
@@ -198,19 +199,34 @@ fn plain(text: &[u8]) -> String {
     String::from_utf8_lossy(text.get(..255).unwrap_or(text)).into_owned()
 }
 
-impl fmt::Display for Of {
-    /// `Fetch (1) v13 response, correlation id 7`, and a request's client id.
+/// A message by what it is: `Fetch (1) v13 response, correlation id 7`.
+pub(crate) struct Named(pub(crate) Direction, pub(crate) Exchange);
+
+impl fmt::Display for Named {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let direction = match self.direction {
+        let Self(direction, of) = self;
+        let direction = match direction {
             Direction::Request => "request",
             Direction::Response => "response",
         };
-        let name = self.api_key.name().unwrap_or("unknown API");
-        let (key, version, id) = (self.api_key.0, self.api_version, self.correlation_id);
+        let name = of.api_key.name().unwrap_or("unknown API");
+        let (key, version, id) = (of.api_key.0, of.api_version, of.correlation_id);
         write!(
             f,
             "{name} ({key}) v{version} {direction}, correlation id {id}"
-        )?;
+        )
+    }
+}
+
+impl fmt::Display for Of {
+    /// Which message it is, and a request's client id.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let exchange = Exchange {
+            api_key: self.api_key,
+            api_version: self.api_version,
+            correlation_id: self.correlation_id,
+        };
+        write!(f, "{}", Named(self.direction, exchange))?;
         match &self.client_id {
             Some(id) => write!(f, ", client id {id}"),
             None => Ok(()),

@@ -61,10 +61,19 @@ impl Frames {
         self.bytes
     }
 
+    /// Those that were there from the beginning, as they were then.
+    pub(crate) fn first(&self) -> &[Kept] {
+        self.pieces_back().last().map_or(&[], |piece| &piece.frames)
+    }
+
+    /// The newest piece first.
+    fn pieces_back(&self) -> impl Iterator<Item = &Piece> {
+        std::iter::successors(self.last.as_deref(), |piece| piece.before.as_deref())
+    }
+
     /// All of them, each once.
     pub(crate) fn all(&self) -> Vec<&Kept> {
-        let pieces = std::iter::successors(self.last.as_deref(), |piece| piece.before.as_deref());
-        let pieces: Vec<_> = pieces.collect();
+        let pieces: Vec<_> = self.pieces_back().collect();
         let mut all: Vec<&Kept> = Vec::with_capacity(self.len);
         let mut open = [None; 2];
         for frame in pieces.iter().rev().flat_map(|piece| &piece.frames) {
@@ -143,6 +152,8 @@ mod tests {
         assert_eq!(bytes(&frames), [1, 2, 3, 4, 5]);
         assert_eq!((before.len(), frames.len()), (2, 5));
         assert_eq!((before.pieces(), frames.pieces()), (1, 3));
+        assert_eq!(frames.first().len(), 2);
+        assert!(Frames::default().first().is_empty());
         let same = before.all().into_iter().zip(frames.all());
         assert!(
             same.into_iter()

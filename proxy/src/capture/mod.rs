@@ -4,6 +4,7 @@
 //! passed there. It holds nothing that the recorder had to leave out (`klamp_codec::kept`).
 
 mod captures;
+mod cause;
 mod directory;
 pub(crate) mod facts;
 mod frames;
@@ -17,6 +18,7 @@ mod trigger;
 mod writer;
 
 pub(crate) use captures::{CaptureTerms, Captures};
+pub(crate) use cause::Cause;
 pub(crate) use directory::{DirectoryBounds, file_name};
 pub(crate) use frames::Frames;
 pub(crate) use reason::Reason;

@@ -141,8 +141,22 @@ fn assert_a_capture_tells_all_of(code: i16, name: &str) {
     let comment = messages[9].first("frame.comment").unwrap_or_default();
     let errors = format!("errors: {name} ({code})");
     assert!(comment.contains(&errors), "{comment}");
+    assert!(
+        comment.contains(&format!("\ntrigger: {reason}")),
+        "{comment}"
+    );
+    let others = messages[..9].iter();
+    let mut others = others.filter_map(|message| message.first("frame.comment"));
+    assert!(others.all(|comment| !comment.contains("trigger: ")));
+    let trigger = &capture["trigger"];
+    assert_eq!(trigger["direction"], "response");
+    assert_eq!(trigger["name"], "Produce");
+    assert_eq!(trigger["api_version"], PRODUCE);
+    assert_eq!(trigger["correlation_id"], 5);
 
     let line = decoded(&file, &[]);
+    let head = "\n# trigger: Produce (0) v9 response, correlation id 5\n";
+    assert!(line.contains(head), "{line}");
     let last = line.lines().last().expect("it prints lines");
     for part in ["Produce v9", "\"order-service\"", "topic \"orders\""] {
         assert!(last.contains(part), "{last}");

@@ -91,7 +91,10 @@ pub(super) async fn answer(
         return Answer::text(StatusCode::CONFLICT, report::OFF);
     }
     match (place, head.method.as_str()) {
-        (Place::All, _) if reads => form.of(&Report::of(captures), report::text),
+        (Place::All, _) if reads => {
+            let state = state.clone();
+            page(move || form.of(&Report::of(&state.watch.captures), report::text)).await
+        }
         (Place::All, "DELETE") => {
             let deleted = captures.clear();
             Answer::text(StatusCode::OK, format!("{deleted} captures deleted\n"))
@@ -156,8 +159,12 @@ async fn detail(
     form: Form,
     text: impl FnOnce(&Detail) -> String + Send + 'static,
 ) -> Answer {
-    let made = one_at_a_time(move || form.of(&Detail::of(&found), text)).await;
-    made.unwrap_or_else(|_| {
+    page(move || form.of(&Detail::of(&found), text)).await
+}
+
+/// A page that captures are read for.
+async fn page(made: impl FnOnce() -> Answer + Send + 'static) -> Answer {
+    one_at_a_time(made).await.unwrap_or_else(|_| {
         let why = "the page could not be made\n";
         Answer::text(StatusCode::INTERNAL_SERVER_ERROR, why)
     })

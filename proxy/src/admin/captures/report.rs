@@ -1,10 +1,11 @@
 //! What is told of captures: a line each, or one with a line for each of its frames.
 
-use crate::capture::{Captures, Found, pcapng};
+use crate::capture::{Captures, Cause, Found, pcapng};
 use crate::columns::Columns;
 use crate::shown::Shown;
 use bytesize::ByteSize;
 use klamp_codec::kept::{Change, Kept, Reading};
+use klamp_codec::observation::Exchange;
 use klamp_codec::{ApiKey, Direction};
 use serde::Serialize;
 use std::fmt::Write;
@@ -40,6 +41,12 @@ struct Summary {
     /// As metrics label it.
     kind: &'static str,
     reason: String,
+    /// The message that triggered it, where one did.
+    trigger: Option<Message>,
+    /// Requests that had no answer when the connection ended, or somebody asked.
+    in_flight: Vec<Message>,
+    /// How many more there were.
+    more_in_flight: usize,
     /// As at `/connections`.
     connection: u64,
     client: SocketAddr,
@@ -63,11 +70,20 @@ impl Summary {
     fn of(found: &Found) -> Self {
         let capture = &found.capture;
         let (software_name, software_version) = capture.software.clone().unzip();
+        let cause = Cause::of(capture);
+        let in_flight = cause.in_flight.iter();
         Self {
             id: capture.id,
             taken: time(capture.taken),
             kind: capture.kind,
             reason: capture.reason.clone(),
+            trigger: cause
+                .frame
+                .and_then(|kept| Some(Message::of(kept.direction, kept.exchange?))),
+            in_flight: in_flight
+                .map(|of| Message::of(Direction::Request, *of))
+                .collect(),
+            more_in_flight: cause.more_in_flight,
             connection: found.connection,
             client: capture.client,
             upstream: capture.upstream.clone(),
@@ -87,11 +103,68 @@ impl Summary {
         }
     }
 
+    /// What it was about.
+    fn about(&self) -> String {
+        let mut about: Vec<_> = self.trigger.iter().map(Message::told).collect();
+        if !self.in_flight.is_empty() {
+            let waiting: Vec<_> = self.in_flight.iter().map(Message::told).collect();
+            about.push(format!("in flight: {}", waiting.join("; ")));
+        }
+        if self.more_in_flight > 0 {
+            about.push(format!("{} more", self.more_in_flight));
+        }
+        match about.is_empty() {
+            true => "-".to_owned(),
+            false => about.join("; "),
+        }
+    }
+
     fn software(&self) -> String {
         match (&self.software_name, &self.software_version) {
             (None, _) => "-".to_owned(),
             (name, version) => format!("{} {}", shown(name), shown(version)),
         }
+    }
+}
+
+/// A message by what it is.
+#[derive(Serialize)]
+struct Message {
+    /// `request` or `response`.
+    direction: &'static str,
+    api_key: i16,
+    name: Option<&'static str>,
+    api_version: i16,
+    correlation_id: i32,
+}
+
+impl Message {
+    fn of(direction: Direction, of: Exchange) -> Self {
+        Self {
+            direction: in_words(direction),
+            api_key: of.api_key.0,
+            name: of.api_key.name(),
+            api_version: of.api_version,
+            correlation_id: of.correlation_id.0,
+        }
+    }
+
+    fn told(&self) -> String {
+        let Self {
+            direction,
+            api_version,
+            correlation_id,
+            ..
+        } = self;
+        let name = ApiKey(self.api_key);
+        format!("{name} v{api_version} {direction}, correlation id {correlation_id}")
+    }
+}
+
+fn in_words(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Request => "request",
+        Direction::Response => "response",
     }
 }
 
@@ -106,6 +179,7 @@ pub(super) fn text(report: &Report) -> String {
         "id",
         "taken",
         "reason",
+        "about",
         "connection",
         "client",
         "client id",
@@ -120,6 +194,7 @@ pub(super) fn text(report: &Report) -> String {
             capture.id.to_string(),
             capture.taken.clone(),
             capture.reason.clone(),
+            capture.about(),
             capture.connection.to_string(),
             capture.client.to_string(),
             shown(&capture.client_id),
@@ -180,10 +255,7 @@ impl Frame {
         let api_key = kept.exchange.map(|exchange| exchange.api_key);
         Self {
             received: time(kept.received),
-            direction: match kept.direction {
-                Direction::Request => "request",
-                Direction::Response => "response",
-            },
+            direction: in_words(kept.direction),
             api_key: api_key.map(|key| key.0),
             name: api_key.and_then(ApiKey::name),
             api_version: kept.exchange.map(|exchange| exchange.api_version),
@@ -218,6 +290,7 @@ pub(super) fn detail_text(detail: &Detail) -> String {
     for (name, value) in [
         ("capture", format!("{} ({})", summary.id, summary.state)),
         ("reason", summary.reason.clone()),
+        ("about", summary.about()),
         ("taken", summary.taken.clone()),
         (
             "connection",

@@ -3,7 +3,7 @@
 //! Two traps. `klamp decode` reads these lines again, so what is written here is what it looks for.
 //! And a comment has at most 65,535 bytes, while a peer decides how much there is to say.
 
-use crate::capture::facts::Facts;
+use crate::capture::facts::{Facts, Named};
 use klamp_codec::kept::{Change, Kept, Part, Reading};
 use klamp_codec::mend::{Mended, WithheldList};
 use klamp_codec::observation::OpaqueReason;
@@ -20,25 +20,30 @@ const MOST: usize = 60_000;
 /// How the comment on a raw SASL token begins.
 const TOKEN: &str = "SASL token";
 
-/// The comment on a frame that was mended, before which `lost` bytes of its direction were not kept.
-pub(super) fn on(kept: &Kept, mended: &Mended, table: Option<&VersionTable>, lost: u64) -> String {
+/// The comment on a frame that was mended, before which `lost` bytes of its direction were not kept, and
+/// which triggered the capture if there is a reason.
+pub(super) fn on(
+    kept: &Kept,
+    mended: &Mended,
+    table: Option<&VersionTable>,
+    lost: u64,
+    why: Option<&str>,
+) -> String {
     let facts = facts(kept);
     let mut out = String::new();
-    let direction = match kept.direction {
-        Direction::Request => "request",
-        Direction::Response => "response",
-    };
     match (&facts.head, kept.exchange) {
         (Some(of), _) => line(&mut out, format_args!("{of}")),
-        (None, Some(of)) => {
-            let name = of.api_key.name().unwrap_or("unknown API");
-            let (key, version, id) = (of.api_key.0, of.api_version, of.correlation_id);
-            line(
-                &mut out,
-                format_args!("{name} ({key}) v{version} {direction}, correlation id {id}"),
-            );
+        (None, Some(of)) => line(&mut out, format_args!("{}", Named(kept.direction, of))),
+        (None, None) => {
+            let direction = match kept.direction {
+                Direction::Request => "request",
+                Direction::Response => "response",
+            };
+            line(&mut out, format_args!("{TOKEN}, {direction}"));
         }
-        (None, None) => line(&mut out, format_args!("{TOKEN}, {direction}")),
+    }
+    if let Some(why) = why {
+        line(&mut out, format_args!("trigger: {why}"));
     }
     line(&mut out, format_args!("received: {} bytes", kept.bytes));
     if let Some(latency) = kept.latency {

@@ -9,8 +9,10 @@ mod packets;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use super::Capture;
+use super::facts::Named;
+use super::{Capture, Cause};
 use crate::shown::Shown;
+use klamp_codec::Direction;
 use klamp_codec::mend::mend;
 use packets::{KAFKA_PORT, Packets};
 use pcap_file::pcapng::blocks::interface_description::{
@@ -35,7 +37,8 @@ const SNAPLEN: u32 = 256 << 10;
 /// # Errors
 /// Where `out` fails.
 pub(crate) fn write(capture: &Capture, records: bool, out: impl Write) -> io::Result<()> {
-    let about = about(capture);
+    let cause = Cause::of(capture);
+    let about = about(capture, &cause);
     let options = vec![
         SectionHeaderOption::UserApplication(Cow::Owned(format!(
             "{APPLICATION}{}",
@@ -67,14 +70,16 @@ pub(crate) fn write(capture: &Capture, records: bool, out: impl Write) -> io::Re
         let lost = end.map_or(0, |end| kept.at.saturating_sub(end));
         *end = Some(kept.at.saturating_add(kept.bytes));
         let mended = mend(kept, records);
-        let comment = comment::on(kept, &mended, capture.table.as_deref(), lost);
+        let triggered = cause.frame.is_some_and(|frame| std::ptr::eq(frame, kept));
+        let why = triggered.then_some(capture.reason.as_str());
+        let comment = comment::on(kept, &mended, capture.table.as_deref(), lost, why);
         packets.frame(kept.direction, kept.received, &mended.bytes, &comment)?;
     }
     packets.end()
 }
 
 /// What the head of the file says.
-fn about(capture: &Capture) -> String {
+fn about(capture: &Capture, cause: &Cause<'_>) -> String {
     let mut out = String::new();
     let mut line = |name: &str, value: &dyn std::fmt::Display| {
         let value = value.to_string();
@@ -84,6 +89,15 @@ fn about(capture: &Capture) -> String {
     };
     line("capture", &capture.id);
     line("reason", &capture.reason);
+    if let Some((frame, exchange)) = cause.frame.and_then(|it| Some((it, it.exchange?))) {
+        line("trigger", &Named(frame.direction, exchange));
+    }
+    for exchange in &cause.in_flight {
+        line("in flight", &Named(Direction::Request, *exchange));
+    }
+    if cause.more_in_flight > 0 {
+        line("in flight", &format_args!("{} more", cause.more_in_flight));
+    }
     line("taken", &humantime::format_rfc3339_nanos(capture.taken));
     line("client", &capture.client);
     if let Some(id) = &capture.client_id {
