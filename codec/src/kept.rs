@@ -5,7 +5,7 @@
 //! the header is kept.
 
 use crate::observation::{Exchange, OpaqueReason};
-use crate::types::Direction;
+use crate::types::{Direction, ErrorCode};
 use std::time::{Duration, SystemTime};
 
 /// A frame, or the part of it that was kept.
@@ -28,6 +28,8 @@ pub struct Kept {
     pub reading: Reading,
     /// What was done to it on its way.
     pub change: Option<Change>,
+    /// Error codes of a response, and how often each came, where not all of it is kept.
+    pub errors: Vec<(ErrorCode, u32)>,
     /// From the first byte on, the length field's. They make up `bytes`, but for a frame that is not
     /// [`Reading::Whole`]: its rest was not kept.
     pub parts: Vec<Part>,

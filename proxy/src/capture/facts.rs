@@ -101,15 +101,12 @@ impl Facts {
         if self.errors.kept.is_empty() {
             return whole.then(|| "no error".to_owned());
         }
-        let mut out = String::new();
-        for (code, count) in &self.errors.kept {
-            let comma = if out.is_empty() { "" } else { ", " };
-            let times = match count {
-                1 => String::new(),
-                _ => format!("{count} times "),
-            };
-            let _ = write!(out, "{comma}{times}{code} ({})", code.0);
-        }
+        let errors = self
+            .errors
+            .kept
+            .iter()
+            .map(|(code, count)| times(*code, *count));
+        let mut out = errors.collect::<Vec<_>>().join(", ");
         if self.errors.others > 0 {
             let _ = write!(out, ", {} other error codes", self.errors.others);
         }
@@ -180,6 +177,14 @@ impl Form for Facts {
 
     fn written(&mut self) -> &mut String {
         &mut self.written
+    }
+}
+
+/// An error code in words, and how often it came.
+pub(crate) fn times(code: ErrorCode, count: u64) -> String {
+    match count {
+        1 => format!("{code} ({})", code.0),
+        _ => format!("{count} times {code} ({})", code.0),
     }
 }
 

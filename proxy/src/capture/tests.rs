@@ -22,6 +22,7 @@ pub(super) fn frame(bytes: u64) -> Kept {
         latency: None,
         reading: Reading::Token,
         change: None,
+        errors: Vec::new(),
         parts: vec![Part::Bytes(vec![b'x'; bytes as usize])],
     }
 }

@@ -257,6 +257,7 @@ impl Record {
             self.unnamed(exchange, code);
         }
         if code != ErrorCode::NONE {
+            self.recorder.error(code, count);
             self.capture_on_code(exchange, code);
         }
     }

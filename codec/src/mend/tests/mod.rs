@@ -86,6 +86,7 @@ impl Frame {
             latency: None,
             reading,
             change: None,
+            errors: Vec::new(),
             parts,
         }
     }

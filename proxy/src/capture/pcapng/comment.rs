@@ -3,7 +3,7 @@
 //! Two traps. `klamp decode` reads these lines again, so what is written here is what it looks for.
 //! And a comment has at most 65,535 bytes, while a peer decides how much there is to say.
 
-use crate::capture::facts::{Facts, Named};
+use crate::capture::facts::{Facts, Named, times};
 use klamp_codec::kept::{Change, Kept, Part, Reading};
 use klamp_codec::mend::{Mended, WithheldList};
 use klamp_codec::observation::OpaqueReason;
@@ -54,6 +54,14 @@ pub(super) fn on(
         && let Some(outcome) = facts.outcome()
     {
         line(&mut out, format_args!("errors: {outcome}"));
+    }
+    if !kept.errors.is_empty() {
+        let errors = kept
+            .errors
+            .iter()
+            .map(|(code, count)| times(*code, u64::from(*count)));
+        let errors = errors.collect::<Vec<_>>().join(", ");
+        line(&mut out, format_args!("errors in all of it: {errors}"));
     }
     if lost > 0 {
         line(

@@ -6,7 +6,7 @@
 //! entry of its own.
 
 use klamp_codec::observation::{Exchange, OpaqueReason};
-use klamp_codec::{ApiKey, CorrelationId, Direction};
+use klamp_codec::{ApiKey, CorrelationId, Direction, ErrorCode};
 use std::time::Duration;
 
 /// Bytes of the start of an answer.
@@ -24,6 +24,7 @@ const ANSWER_IS: u8 = 1;
 const RUN_IS: u8 = 2;
 const MORE_IS: u8 = 7;
 const KNOWN_IS: u8 = 8;
+const ERROR_IS: u8 = 9;
 const OPAQUE_IS: u8 = 3;
 const REWRITTEN_IS: u8 = 4;
 const ANSWERED_IS: u8 = 5;
@@ -111,6 +112,8 @@ pub(super) enum Note {
     AnsweredHere,
     /// A raw SASL token of so many bytes.
     Token(u64),
+    /// So often this code stands in it.
+    Error(ErrorCode, u32),
 }
 
 const REASONS: [OpaqueReason; 6] = [
@@ -183,6 +186,7 @@ pub(super) fn note(direction: Direction, at: u64, nanos: u64, note: Note) -> [u6
         Note::Rewritten(bytes) => (REWRITTEN_IS, bytes),
         Note::AnsweredHere => (ANSWERED_IS, 0),
         Note::Token(bytes) => (TOKEN_IS, bytes),
+        Note::Error(code, count) => (ERROR_IS, u64::from(code.0 as u16) | u64::from(count) << 32),
     };
     [first_word(kind, direction, 0, 0), at, nanos, value]
 }
@@ -284,6 +288,10 @@ pub(super) fn read(chunk: &[u8]) -> Option<(Entry<'_>, usize)> {
         REWRITTEN_IS => note(Note::Rewritten(word(3)?)),
         ANSWERED_IS => note(Note::AnsweredHere),
         TOKEN_IS => note(Note::Token(word(3)?)),
+        ERROR_IS => {
+            let word = word(3)?;
+            note(Note::Error(ErrorCode(word as i16), (word >> 32) as u32))
+        }
         _ => None,
     }
 }

@@ -8,7 +8,7 @@ use super::reel::Chunk;
 use super::shared::Shared;
 use klamp_codec::kept::{Change, Part, Reading};
 use klamp_codec::observation::Exchange;
-use klamp_codec::{ApiKey, CorrelationId, Direction};
+use klamp_codec::{ApiKey, CorrelationId, Direction, ErrorCode};
 use std::ops::Range;
 use std::time::Duration;
 
@@ -36,6 +36,7 @@ pub(super) struct Found<'a> {
     /// A token; or why it was not understood.
     pub(super) reading: Option<Reading>,
     pub(super) change: Option<Change>,
+    pub(super) errors: Vec<(ErrorCode, u32)>,
     /// Bytes by their offset in the frame, in its order.
     pieces: Vec<(u64, &'a [u8])>,
     /// Which entry it begins in.
@@ -150,6 +151,7 @@ impl<'a> Stream<'a> {
             latency,
             reading: None,
             change: None,
+            errors: Vec::new(),
             pieces: pieces.map(|run| share(&place, run)).collect(),
             order,
             at,
@@ -195,6 +197,7 @@ impl Noted {
             latency: None,
             reading: Some(Reading::Token),
             change: None,
+            errors: Vec::new(),
             pieces: Vec::new(),
             order: self.order,
         }
@@ -211,6 +214,7 @@ impl<'a> Found<'a> {
             Note::Opaque(reason) => self.reading = Some(Reading::Opaque(reason)),
             Note::Rewritten(bytes) => self.change = Some(Change::Rewritten(bytes)),
             Note::AnsweredHere => self.change = Some(Change::AnsweredHere),
+            Note::Error(code, count) => self.errors.push((code, count)),
             Note::Token(_) => {}
         }
     }

@@ -34,9 +34,9 @@ pub(crate) use snapshot::Mark;
 use self::entry::{Note, Told};
 use self::left::{Left, What};
 use self::reel::{CHUNK, CHUNKS, Reel};
-use klamp_codec::Direction;
 use klamp_codec::layout;
 use klamp_codec::observation::{Exchange, Observation, OpaqueReason};
+use klamp_codec::{Direction, ErrorCode};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -46,6 +46,8 @@ const FRAME: u64 = (CHUNK * CHUNKS / 8) as u64;
 /// What a hole counts for in a longer frame: of very many the first ones are told, or they would cost more
 /// than the bytes.
 const HOLE: u64 = 512;
+/// Error codes that are noted of such a frame.
+const ERRORS: u8 = 16;
 
 /// The latest frames of a connection.
 pub(crate) struct Tape {
@@ -90,6 +92,8 @@ struct Cut {
     upto: Cell<u64>,
     /// Whether it begins behind the header of the frame at `from`, rather than there.
     spares_header: Cell<bool>,
+    /// How many of its error codes are noted.
+    errors: Cell<u8>,
 }
 
 impl Tape {
@@ -231,6 +235,7 @@ impl Tape {
         side.cut.from.set(from);
         side.cut.upto.set(side.end.get());
         side.cut.spares_header.set(spares_header);
+        side.cut.errors.set(0);
     }
 
     /// The latest frame is not understood: no more of it than its header is kept.
@@ -259,6 +264,21 @@ impl Tape {
         };
         self.cut(direction, frame + header, false);
         self.wipe(direction, frame + header);
+    }
+
+    /// So often this code stands in the latest response: told of one that is not kept to its end.
+    pub(crate) fn error(self: &Rc<Self>, code: ErrorCode, count: u32) {
+        let side = self.side(Direction::Response);
+        let is_cut = side.cut.upto.get() == side.end.get() && side.cut.from.get() < side.end.get();
+        let errors = side.cut.errors.get();
+        if is_cut && errors < ERRORS {
+            side.cut.errors.set(errors + 1);
+            self.note(
+                Direction::Response,
+                side.frame.get(),
+                Note::Error(code, count),
+            );
+        }
     }
 
     /// A raw SASL token takes the place of a frame.

@@ -1,9 +1,9 @@
 //! A connection's part in the recorder: nothing, or a tape once its first byte is there.
 
 use super::{Arena, Tape};
-use klamp_codec::Direction;
 use klamp_codec::observation::Observation;
 use klamp_codec::session::{Input, Step};
+use klamp_codec::{Direction, ErrorCode};
 use std::rc::Rc;
 
 /// Whether a connection is recorded, and where.
@@ -49,6 +49,13 @@ impl Recorder {
     pub(crate) fn observe(&self, direction: Direction, at: u64, what: &Observation<'_>) {
         if let Self::On(tape) = self {
             tape.observe(direction, at, what);
+        }
+    }
+
+    /// So often this code stands in the latest response.
+    pub(crate) fn error(&self, code: ErrorCode, count: u32) {
+        if let Self::On(tape) = self {
+            tape.error(code, count);
         }
     }
 

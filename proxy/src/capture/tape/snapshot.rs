@@ -97,6 +97,7 @@ impl Tape {
             latency: frame.latency,
             reading,
             change: frame.change,
+            errors: frame.errors.clone(),
             parts: frame.parts(most, reading == Reading::Whole),
         }
     }

@@ -6,7 +6,7 @@ use super::*;
 use klamp_codec::Direction;
 use klamp_codec::kept::{Change, Kept, Part, Reading};
 use klamp_codec::observation::{Exchange, OpaqueReason};
-use klamp_codec::{ApiKey, CorrelationId};
+use klamp_codec::{ApiKey, CorrelationId, ErrorCode};
 use pcap_file::pcapng::PcapNgReader;
 use pcap_file::pcapng::blocks::block_common::Block;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
@@ -63,6 +63,7 @@ fn kept(direction: Direction, exchange: Option<Exchange>, after: u64, behind: &[
         latency: None,
         reading: Reading::Whole,
         change: None,
+        errors: Vec::new(),
         parts: vec![Part::Bytes(frame)],
     }
 }
@@ -240,11 +241,14 @@ fn of_a_frame_of_which_only_the_beginning_was_kept_the_rest_is_not_judged() {
     }
     long.parts.push(Part::Hole(long.bytes as u32 - 39 + 16_384));
     long.bytes += 16_384;
+    long.errors = vec![(ErrorCode(250), 2), (ErrorCode(6), 1)];
     let frames = vec![request(3, 1, 2, 3_000, METADATA), long];
     let comments = comments(&capture("10.0.0.1:50000", "10.0.0.2:9092", frames));
     assert!(
         comments[1].contains(
-            "\nerrors: UNNAMED_250 (250) in what was read\nkept: its first 39 bytes, not the rest\n"
+            "\nerrors: UNNAMED_250 (250) in what was read\n\
+             errors in all of it: 2 times UNNAMED_250 (250), NOT_LEADER_OR_FOLLOWER (6)\n\
+             kept: its first 39 bytes, not the rest\n"
         ),
         "{comments:?}"
     );

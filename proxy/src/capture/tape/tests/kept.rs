@@ -335,3 +335,23 @@ fn of_answers_to_one_kind_of_request_each_is_told_with_its_own_and_its_latency()
     ];
     assert_eq!(told, expected);
 }
+
+#[test]
+fn of_an_answer_that_is_not_kept_to_its_end_all_error_codes_are_told() {
+    let mut rig = Rig::new();
+    let partitions = 2_000_u32;
+    let rows = (0..partitions).flat_map(|n| {
+        let code = if n == 1_900 { 250_u16 } else { 6 };
+        [&n.to_be_bytes()[..], &code.to_be_bytes(), &[0; 16]].concat()
+    });
+    let head = [&b"\0\0\0\x01\0\x01t"[..], &partitions.to_be_bytes()].concat();
+    let body = [&head[..], &rows.collect::<Vec<_>>(), &[0; 4]].concat();
+    rig.sends(Request, &produce(1, &batch(b""))[0].1);
+    for piece in response(1, &body).chunks(7_000) {
+        rig.sends(Response, piece);
+    }
+    let frame = &rig.frames()[1];
+    assert_eq!(frame.reading, Reading::Whole);
+    assert!(matches!(frame.parts.last(), Some(Part::Hole(_))));
+    assert_eq!(frame.errors, [(ErrorCode(6), 1_999), (ErrorCode(250), 1)]);
+}

@@ -45,6 +45,11 @@ struct Ears<'a>(&'a Recorder);
 impl Observer for Ears<'_> {
     fn observe(&mut self, direction: Direction, at: u64, what: Observation<'_>) {
         self.0.observe(direction, at, &what);
+        if let Observation::Errors { code, count, .. } = what
+            && code != ErrorCode::NONE
+        {
+            self.0.error(code, count);
+        }
     }
 }
 
