@@ -44,6 +44,16 @@ pub struct Walker {
     kept_len: u8,
 }
 
+/// One that has nothing to read.
+impl Default for Walker {
+    fn default() -> Self {
+        let table = super::hot();
+        let mut walker = Self::new(Root { table, first: 0 }, 0);
+        walker.region = Region::Done;
+        walker
+    }
+}
+
 impl Walker {
     /// Starts at `root`, with `len` bytes of the frame left.
     #[inline]

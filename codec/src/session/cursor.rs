@@ -5,14 +5,14 @@ use super::Step;
 /// What was shown, from the first byte that is not settled.
 pub(super) struct Cursor<'a> {
     rest: &'a [u8],
-    pass: u64,
+    shown: usize,
 }
 
 impl<'a> Cursor<'a> {
     pub(super) fn new(shown: &'a [u8]) -> Self {
         Self {
             rest: shown,
-            pass: 0,
+            shown: shown.len(),
         }
     }
 
@@ -24,7 +24,6 @@ impl<'a> Cursor<'a> {
     /// Passes `n` of the shown bytes.
     pub(super) fn pass(&mut self, n: usize) {
         self.rest = self.rest.get(n..).unwrap_or_default();
-        self.pass = self.pass.saturating_add(n as u64);
     }
 
     /// Passes a frame of `n` bytes; returns how many of them were not shown.
@@ -34,19 +33,25 @@ impl<'a> Cursor<'a> {
         n.saturating_sub(seen as u64)
     }
 
+    /// How many bytes are passed so far.
+    fn passed(&self) -> u64 {
+        self.shown.saturating_sub(self.rest.len()) as u64
+    }
+
     /// The step for the bytes passed so far, which must be settled before anything else is done.
     pub(super) fn owed(&self) -> Option<Step> {
-        (self.pass > 0).then_some(Step::Pass(self.pass))
+        let passed = self.passed();
+        (passed > 0).then_some(Step::Pass(passed))
     }
 
     /// The same with `unseen` bytes more, which follow what was shown.
     pub(super) fn owe_and(&self, unseen: u64) -> Step {
-        Step::Pass(self.pass.saturating_add(unseen))
+        Step::Pass(self.passed().saturating_add(unseen))
     }
 
     /// Passes all that was shown.
     pub(super) fn everything(&self) -> Step {
-        Step::Pass(self.pass.saturating_add(self.rest.len() as u64))
+        Step::Pass(self.shown as u64)
     }
 
     /// The same where the direction has ended and nothing else is left of it.

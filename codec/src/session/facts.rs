@@ -1,7 +1,7 @@
 //! What the body of the request under way tells: gathered piece by piece from the walk, in memory
 //! that is bounded whatever a peer sends.
 
-use super::pending::{Answer, Entry, Ticket};
+use super::pending::{Answer, Entry};
 use super::sasl::{Exchanges, Mechanism};
 use super::shared::Shared;
 use crate::layout::{Event, Role, Value};
@@ -14,26 +14,31 @@ const MOST_SOFTWARE: usize = 255;
 /// Of one request at a time.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
-    ticket: Option<Ticket>,
+    /// Whether it waits for an answer: then it is the youngest in the queue, unless it has left already.
+    is_queued: bool,
     acks0: bool,
     in_topic: bool,
+    rare: Option<Box<Rare>>,
+}
+
+/// What few requests tell.
+// (freed with the next one and not kept: most connections tell it once)
+#[derive(Debug, Default)]
+struct Rare {
     mechanism: Mechanism,
     software_name: Vec<u8>,
     software_version: Vec<u8>,
 }
 
 impl Facts {
-    /// A request has begun and has this place in the queue.
+    /// A request has begun, and is the youngest in the queue.
     #[inline]
-    pub(super) fn begin(&mut self, ticket: Ticket) {
-        self.ticket = Some(ticket);
+    pub(super) fn begin(&mut self) {
+        self.is_queued = true;
         self.acks0 = false;
         self.in_topic = false;
-        self.mechanism = Mechanism::default();
-        if self.software_name.capacity() > 0 || self.software_version.capacity() > 0 {
-            // (freed here and not kept: most connections tell their software once)
-            self.software_name = Vec::new();
-            self.software_version = Vec::new();
+        if self.rare.is_some() {
+            self.rare = None;
         }
     }
 
@@ -44,13 +49,13 @@ impl Facts {
 
     /// How many tokens the mechanism of a SaslHandshake request takes.
     pub(super) fn exchanges(&self) -> Exchanges {
-        self.mechanism.exchanges()
+        self.rare.as_ref()?.mechanism.exchanges()
     }
 
     /// The request's entry, while it waits for its answer.
     #[inline]
     pub(super) fn entry<'a>(&self, cx: &'a mut Shared) -> Option<&'a mut Entry> {
-        cx.queue.get(self.ticket?)
+        cx.queue.youngest().filter(|_| self.is_queued)
     }
 
     /// Takes in one field, which stands at `at` in the stream.
@@ -93,22 +98,27 @@ impl Facts {
                 cx.topics.piece(piece, event.role == Role::TopicId);
                 self.in_topic = rest > 0;
             }
-            (Role::Mechanism, Value::Piece(piece, _)) => self.mechanism.piece(piece),
+            (Role::Mechanism, Value::Piece(piece, _)) => self.rare().mechanism.piece(piece),
             (Role::SoftwareName, Value::Piece(piece, _)) => {
-                gather(&mut self.software_name, piece);
+                gather(&mut self.rare().software_name, piece);
             }
             (Role::SoftwareVersion, Value::Piece(piece, rest)) => {
-                gather(&mut self.software_version, piece);
+                let rare = self.rare();
+                gather(&mut rare.software_version, piece);
                 if rest == 0 {
                     let software = Observation::Software {
-                        name: &self.software_name,
-                        version: &self.software_version,
+                        name: &rare.software_name,
+                        version: &rare.software_version,
                     };
                     to.observe(Direction::Request, at, software);
                 }
             }
             _ => {}
         }
+    }
+
+    fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
     }
 
     /// A broker asks.
@@ -133,8 +143,9 @@ impl Facts {
         }
         self.acks0 = true;
         cx.topics.clear();
-        if self.ticket.is_some_and(|ticket| cx.queue.withdraw(ticket)) {
-            self.ticket = None;
+        if self.entry(cx).is_some() {
+            cx.queue.withdraw();
+            self.is_queued = false;
             to.observe(Direction::Request, at, cx.in_flight());
         }
     }

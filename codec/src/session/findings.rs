@@ -18,9 +18,10 @@ const MOST_HOST: usize = 255;
 /// Of one response at a time.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
+    /// Those in use, and how often each came; the first is 0, which nearly all have.
     codes: [(i16, u32); CODES],
     used: usize,
-    /// Which of those in use came last: the next is most likely the same.
+    /// Which of them came last: the next is most likely the same.
     last: usize,
     any_error: bool,
     node_id: i32,
@@ -30,8 +31,7 @@ pub(super) struct Findings {
 impl Findings {
     #[inline]
     pub(super) fn begin(&mut self) {
-        self.used = 0;
-        self.last = CODES;
+        self.clear();
         self.any_error = false;
         if self.host.capacity() > 0 {
             self.host = Vec::new(); // an idle connection keeps no host
@@ -123,15 +123,24 @@ impl Findings {
     #[inline]
     pub(super) fn emit(&mut self, exchange: Exchange, at: u64, to: &mut impl Observer) {
         for (code, count) in self.codes.get(..self.used).unwrap_or_default() {
-            let errors = Observation::Errors {
-                exchange,
-                code: ErrorCode(*code),
-                count: *count,
-            };
-            to.observe(RESPONSE, at, errors);
+            if *count > 0 {
+                let errors = Observation::Errors {
+                    exchange,
+                    code: ErrorCode(*code),
+                    count: *count,
+                };
+                to.observe(RESPONSE, at, errors);
+            }
         }
-        self.used = 0;
-        self.last = CODES;
+        self.clear();
+    }
+
+    #[inline]
+    fn clear(&mut self) {
+        let [none, ..] = &mut self.codes;
+        *none = (0, 0);
+        self.used = 1;
+        self.last = 0;
     }
 }
 

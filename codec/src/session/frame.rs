@@ -1,7 +1,7 @@
 //! A frame on its way through: how much of it is left, and the walk through its body. It never holds
 //! the frame; what is of no interest may be moved without being shown.
 
-use crate::layout::{Progress, Root, WalkError, Walker};
+use crate::layout::{Progress, WalkError, Walker};
 use crate::observation::Exchange;
 
 /// A frame whose header has been read.
@@ -19,9 +19,8 @@ pub(super) struct Frame {
     understood: bool,
 }
 
-/// The walker of one direction: a new one for each message would be most of what a short one costs.
-#[derive(Debug, Default)]
-pub(super) struct Reader(Option<Walker>);
+/// What a walker says of the bytes that it was shown.
+pub(super) type Walked = Result<(usize, Progress), WalkError>;
 
 /// What became of the bytes shown to a frame.
 pub(super) struct Advance {
@@ -37,23 +36,31 @@ pub(super) struct Advance {
 }
 
 impl Frame {
-    /// `left`: bytes of the frame behind its header's fixed part. `is_read`: whether the body is.
-    #[inline]
+    /// A frame of `bytes` that begins at the offset `at` of the stream, of which the header's fixed part of
+    /// `header` bytes has been consumed. `is_read`: whether its body is to be.
+    #[inline(always)]
     pub(super) fn new(
         exchange: Exchange,
         bytes: u64,
-        body_at: u64,
-        left: u32,
+        at: u64,
+        header: usize,
         is_read: bool,
     ) -> Self {
+        let left = bytes.saturating_sub(header as u64);
         Self {
             exchange,
             bytes,
-            body_at,
-            left,
+            body_at: at.wrapping_add(header as u64),
+            left: u32::try_from(left).unwrap_or(u32::MAX),
             walked: is_read,
             understood: is_read,
         }
+    }
+
+    /// Bytes of it that are not consumed yet.
+    #[inline]
+    pub(super) fn left(&self) -> u32 {
+        self.left
     }
 
     /// Whether all of the frame has been consumed.
@@ -66,35 +73,33 @@ impl Frame {
         self.understood
     }
 
-    /// Consumes what belongs to the frame at the start of `shown`. With the root of its body for the first
-    /// time; `reader` is the lane's, and `feed` shows it bytes, or begins with a body of so many.
-    #[inline(always)]
+    /// What belongs to the frame at the start of `shown`.
+    #[inline]
+    pub(super) fn mine<'a>(&self, shown: &'a [u8]) -> &'a [u8] {
+        shown.get(..self.left as usize).unwrap_or(shown)
+    }
+
+    /// Whether the lane's walker is to be shown bytes of it.
+    pub(super) fn is_walked(&self) -> bool {
+        self.walked
+    }
+
+    /// Consumes what is [`mine`](Self::mine), of which the lane's walker has said `walked`; `None` where it
+    /// was not asked.
     pub(super) fn advance(
         &mut self,
-        reader: &mut Reader,
-        begins: Option<Root>,
-        shown: &[u8],
-        feed: impl FnOnce(
-            &mut Walker,
-            Option<(Root, u32)>,
-            &[u8],
-        ) -> Result<(usize, Progress), WalkError>,
+        walker: &mut Walker,
+        walked: Option<Walked>,
+        mine: &[u8],
     ) -> Advance {
-        let mine = shown.get(..self.left as usize).unwrap_or(shown);
         let mut advance = Advance {
             seen: 0,
             unseen: 0,
             trailing: 0,
             fault: None,
         };
-        let begins = begins.map(|root| (root, self.left));
-        if let (Some((root, len)), None) = (begins, &reader.0) {
-            reader.0 = Some(Walker::new(root, len));
-        }
-        if self.walked
-            && let Some(walker) = &mut reader.0
-        {
-            match feed(walker, begins, mine) {
+        if let Some(walked) = walked {
+            match walked {
                 Ok((n, Progress::Done)) => {
                     advance.seen = n.min(mine.len());
                     advance.trailing = self.left.saturating_sub(advance.seen as u32);

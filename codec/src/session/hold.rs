@@ -2,12 +2,12 @@
 //! message that is held whole: what its rows may become depends on the features behind them.
 
 use super::cursor::Cursor;
-use super::response::{ResponseLane, State};
+use super::response::{Begun, HEADER, ResponseLane};
 use super::shared::Shared;
 use super::{Input, Step};
 use crate::clamp::{Malformed, clamp};
 use crate::layout::Root;
-use crate::observation::{CloseReason, Exchange, Observation, Observer, OpaqueReason};
+use crate::observation::{CloseReason, Observation, Observer, OpaqueReason};
 use crate::types::{ApiKey, Direction, ErrorCode};
 
 const RESPONSE: Direction = Direction::Response;
@@ -15,41 +15,41 @@ const RESPONSE: Direction = Direction::Response;
 /// Largest ApiVersions answer that is held to be rewritten, in bytes. Brokers send less than 2 KiB.
 pub const MAX_HELD: u64 = 1 << 20;
 
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Held {
-    pub(super) exchange: Exchange,
-    pub(super) frame_bytes: u64,
-}
-
 impl ResponseLane {
     /// Waits until an ApiVersions answer is whole, then passes or replaces it.
+    #[cold]
     pub(super) fn held(
         &mut self,
-        held: Held,
+        held: Begun,
         cursor: &mut Cursor<'_>,
         input: &Input<'_>,
         cx: &mut Shared,
         to: &mut impl Observer,
     ) -> Option<Step> {
-        let Held {
+        let Begun {
             exchange,
             frame_bytes,
         } = held;
         if let Some(owed) = cursor.owed() {
             return Some(owed);
         }
-        let size = usize::try_from(frame_bytes).unwrap_or(usize::MAX);
-        if frame_bytes > MAX_HELD {
+        let is_too_large = frame_bytes > MAX_HELD;
+        let size = match is_too_large {
+            true => HEADER,
+            false => usize::try_from(frame_bytes).unwrap_or(usize::MAX),
+        };
+        let Some(frame) = cursor.rest().get(..size) else {
+            return Some(self.need(size, cursor, input, cx));
+        };
+        if is_too_large {
             let opaque = Observation::Opaque {
                 exchange,
                 reason: OpaqueReason::Malformed,
                 fault: None,
             };
-            return self.unreadable(held, opaque, CloseReason::HoldLimit, cursor, cx, to);
+            let close = self.unreadable(opaque, CloseReason::HoldLimit, cx, to);
+            return close.or_else(|| self.enter(held, None, cursor, input, cx, to));
         }
-        let Some(frame) = cursor.rest().get(..size) else {
-            return Some(self.need(size, cursor, input, cx));
-        };
         let clamped = match clamp(frame, exchange.api_version, cx.policy.clamp) {
             Ok(clamped) => clamped,
             Err(why) => {
@@ -63,7 +63,8 @@ impl ResponseLane {
                     reason,
                     fault,
                 };
-                return self.unreadable(held, opaque, CloseReason::Malformed, cursor, cx, to);
+                let close = self.unreadable(opaque, CloseReason::Malformed, cx, to);
+                return close.or_else(|| self.enter(held, None, cursor, input, cx, to));
             }
         };
         let table = (clamped.table).and_then(|table| cx.policy.tables.intern(table));
@@ -77,38 +78,22 @@ impl ResponseLane {
         };
         let root = Root::find(RESPONSE, ApiKey::API_VERSIONS, answered_in);
         let Some(with) = clamped.frame else {
-            let (frame, root) = self.enter(exchange, frame_bytes, root, cursor);
-            return self.go_on(frame, root, cursor, input, cx, to);
+            return self.enter(held, root, cursor, input, cx, to);
         };
-        let start = self.at;
-        let mut unsettled = Cursor::new(frame);
-        let (mut read, root) = self.enter(exchange, frame_bytes, root, &mut unsettled);
-        self.body(&mut read, root, &mut unsettled, to);
-        self.at = start.saturating_add(frame_bytes);
-        self.end_response(read, cx, to);
+        // (what is told is what the broker said)
+        self.enter(held, root, &mut Cursor::new(frame), input, cx, to);
         Some(Step::Replace { drop: size, with })
     }
 
     /// An ApiVersions answer that cannot be read: it may only pass where it need not be rewritten.
     fn unreadable(
-        &mut self,
-        held: Held,
+        &self,
         opaque: Observation<'_>,
         otherwise: CloseReason,
-        cursor: &mut Cursor<'_>,
-        cx: &mut Shared,
+        cx: &Shared,
         to: &mut impl Observer,
     ) -> Option<Step> {
-        let Held {
-            exchange,
-            frame_bytes,
-        } = held;
         to.observe(RESPONSE, self.at, opaque);
-        if cx.rewrites() {
-            return Some(Step::Close(otherwise));
-        }
-        let (frame, _) = self.enter(exchange, frame_bytes, None, cursor);
-        self.state = State::Response(frame);
-        None
+        cx.rewrites().then_some(Step::Close(otherwise))
     }
 }

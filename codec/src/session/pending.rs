@@ -2,7 +2,7 @@
 //! so a response belongs to the oldest entry; the trap is the entry that may never be answered.
 
 use crate::observation::Exchange;
-use crate::types::CorrelationId;
+use crate::types::{ApiKey, CorrelationId};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -37,10 +37,32 @@ pub(super) struct Entry {
 }
 
 impl Entry {
+    /// Of a request that has begun.
+    #[inline(always)]
+    pub(super) fn of(exchange: Exchange) -> Self {
+        Self {
+            exchange,
+            answer: match exchange.api_key {
+                ApiKey::PRODUCE => Answer::Unknown, // until its acks are read
+                _ => Answer::Expected,
+            },
+            token: false,
+            opaque: false,
+            wait_ms: -1,
+            received: None,
+        }
+    }
+
+    /// Whether it is answered by a broker's response that has a header.
+    #[inline]
+    pub(super) fn has_ordinary_answer(&self) -> bool {
+        !self.token && self.answer != Answer::Local
+    }
+
     /// Whether a response with this id is the answer of a broker's to it.
     #[inline]
     fn answers(&self, id: CorrelationId) -> bool {
-        !self.token && self.answer != Answer::Local && self.exchange.correlation_id == id
+        self.has_ordinary_answer() && self.exchange.correlation_id == id
     }
 
     pub(super) fn wait(&self) -> Option<Duration> {
@@ -52,9 +74,6 @@ impl Entry {
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     queue: VecDeque<Entry>,
-    /// How many entries have left at the front since the start: entry i of the queue is number
-    /// `gone + i` of the connection.
-    gone: u64,
 }
 
 /// What a response means for the queue.
@@ -65,10 +84,6 @@ pub(super) enum Match {
     /// An answer of our own, now at the front, has to leave before it.
     OursFirst,
 }
-
-/// Names an entry for as long as the connection lives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ticket(u64);
 
 impl Pending {
     #[inline]
@@ -105,33 +120,23 @@ impl Pending {
     }
 
     #[inline]
-    pub(super) fn push(&mut self, entry: Entry) -> Ticket {
-        let ticket = self.gone.saturating_add(self.queue.len() as u64);
+    pub(super) fn push(&mut self, entry: Entry) {
         self.queue.push_back(entry);
-        Ticket(ticket)
     }
 
     #[inline]
-    pub(super) fn get(&mut self, ticket: Ticket) -> Option<&mut Entry> {
-        let index = ticket.0.checked_sub(self.gone)?;
-        self.queue.get_mut(usize::try_from(index).ok()?)
+    pub(super) fn youngest(&mut self) -> Option<&mut Entry> {
+        self.queue.back_mut()
     }
 
-    /// Takes the youngest entry back if it is `ticket`'s: it expects no answer after all.
-    pub(super) fn withdraw(&mut self, ticket: Ticket) -> bool {
-        let index = ticket.0.checked_sub(self.gone);
-        let youngest = (self.queue.len() as u64).checked_sub(1);
-        let is_youngest = index.is_some() && index == youngest;
-        if is_youngest {
-            self.queue.pop_back();
-        }
-        is_youngest
+    /// The youngest expects no answer after all.
+    pub(super) fn withdraw(&mut self) {
+        self.queue.pop_back();
     }
 
     #[inline]
     pub(super) fn pop(&mut self) -> Option<Entry> {
         let entry = self.queue.pop_front()?;
-        self.gone = self.gone.saturating_add(1);
         if self.queue.is_empty() && self.queue.capacity() > 64 {
             self.queue = VecDeque::new(); // an idle connection holds little memory
         }
@@ -142,8 +147,10 @@ impl Pending {
     /// before it, which then leave without an answer. Answers of our own between them go first.
     #[inline]
     pub(super) fn matching(&mut self, id: CorrelationId) -> Option<Match> {
-        if self.front()?.answers(id) {
-            return self.pop().map(Match::Entry);
+        let front = *self.front()?;
+        if front.answers(id) {
+            self.pop();
+            return Some(Match::Entry(front));
         }
         self.matching_later(id)
     }

@@ -16,24 +16,31 @@ pub(super) const MAX_TOKEN: u32 = 524_288;
 /// Checks the length field of a frame. `first`: nothing came before it in this direction.
 #[inline]
 pub(super) fn check(field: [u8; 4], first: bool, min: i32, max: u32) -> Result<u32, RejectReason> {
-    let length = i32::from_be_bytes(field);
-    let too_large = u32::try_from(length).is_ok_and(|l| l > max);
-    if (first || too_large)
-        && let Some(other) = other_protocol(field)
-    {
+    let length = u32::from_be_bytes(field);
+    let fits = length.cast_signed() >= min && length <= max;
+    match fits && !first {
+        true => Ok(length),
+        false => check_closely(field, min, max),
+    }
+}
+
+/// The same where it may be no length at all.
+#[cold]
+fn check_closely(field: [u8; 4], min: i32, max: u32) -> Result<u32, RejectReason> {
+    if let Some(other) = other_protocol(field) {
         return Err(other);
     }
+    let length = i32::from_be_bytes(field);
     match u32::try_from(length) {
         Err(_) => Err(RejectReason::NegativeLength),
         Ok(_) if length < min => Err(RejectReason::TooShort),
-        Ok(_) if too_large => Err(RejectReason::TooLarge),
+        Ok(length) if length > max => Err(RejectReason::TooLarge),
         Ok(length) => Ok(length),
     }
 }
 
 /// The protocol whose first four bytes these are, if they are one's. None of them is a likely
 /// length: the smallest (a TLS alert) is above 336 MiB.
-#[cold]
 fn other_protocol(field: [u8; 4]) -> Option<RejectReason> {
     match &field {
         // content type alert, handshake or application data; then major version 3

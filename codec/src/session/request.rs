@@ -3,14 +3,14 @@
 
 use super::cursor::Cursor;
 use super::facts::Facts;
-use super::frame::{Frame, Reader};
+use super::frame::{Frame, Walked};
 use super::header::{self, ReadHeader, RequestHeader};
 use super::pending::{Answer, Entry};
 use super::reject::{self, MAX_TOKEN, MIN_REQUEST};
 use super::sasl::Sasl;
-use super::shared::{LastRequest, Shared};
+use super::shared::Shared;
 use super::{Clamp, Input, NonKafka, Step};
-use crate::layout::{Event, Listener, Root, Walker};
+use crate::layout::{Event, Listener, Progress, Root, Walker};
 use crate::observation::{
     CloseReason, Exchange, Observation, Observer, OpaqueReason, RejectReason,
 };
@@ -27,7 +27,7 @@ pub(super) struct RequestLane {
     at: u64,
     /// Whether a part of the next frame's head is held.
     partial: bool,
-    reader: Reader,
+    walker: Walker,
     facts: Facts,
 }
 
@@ -58,6 +58,8 @@ impl RequestLane {
         self.partial || !matches!(self.state, State::Head)
     }
 
+    // (not inlined, nor is what is rare, so that each direction has the registers to itself)
+    #[inline(never)]
     pub(super) fn poll(
         &mut self,
         input: Input<'_>,
@@ -84,23 +86,9 @@ impl RequestLane {
             if cx.unseen {
                 return cursor.unseen(input.eof);
             }
-            let step = match &mut self.state {
+            let step = match self.state {
                 State::Head => self.head(&mut cursor, &input, cx, to),
-                State::Request(frame) => {
-                    let frame = *frame;
-                    match frame.is_over() {
-                        true => {
-                            self.end_request(frame, input.now, cx, to);
-                            None
-                        }
-                        false => self.go_on(frame, None, &mut cursor, &input, cx, to),
-                    }
-                }
-                State::Token => {
-                    self.state = State::Head;
-                    None
-                }
-                State::Swallow(_) => self.swallow(&cursor, &input, cx, to),
+                _ => self.go_on(&mut cursor, &input, cx, to),
             };
             if let Some(step) = step {
                 return step;
@@ -158,32 +146,41 @@ impl RequestLane {
             cx.sasl = Sasl::None;
             to.observe(REQUEST, self.at, Observation::RawTokens { begins: false });
         }
-        let root = Root::find(
-            REQUEST,
-            header.exchange.api_key,
-            header.exchange.api_version,
-        );
-        let is_ours_to_answer = header.exchange.api_key == ApiKey::API_VERSIONS
-            && root.is_none()
-            && cx.policy.clamp != Clamp::Off;
-        if is_ours_to_answer && let Some(owed) = cursor.owed() {
-            return Some(owed);
-        }
-        let root = self.begin(header, root, is_ours_to_answer, cx, to);
-        if is_ours_to_answer {
-            return None;
-        }
-        cursor.pass(header.read);
-        self.at = self.at.saturating_add(header.read as u64);
+        let exchange = header.exchange;
+        let root = Root::find(REQUEST, exchange.api_key, exchange.api_version);
+        let (Some(root), Ok(client_id)) = (root, header.client_id) else {
+            return self.begin_unread(header, root.is_some(), cursor, input, cx, to);
+        };
         let frame_bytes = header::frame_bytes(header.length);
-        let left = frame_bytes.saturating_sub(header.read as u64);
-        let left = u32::try_from(left).unwrap_or(u32::MAX);
-        let is_read = root.is_some();
-        let frame = Frame::new(header.exchange, frame_bytes, self.at, left, is_read);
-        self.go_on(frame, root, cursor, input, cx, to)
+        let end = usize::try_from(frame_bytes).unwrap_or(usize::MAX);
+        let body = shown.get(header.read..end);
+        let mut entry = Entry::of(exchange);
+        entry.received = body.map(|_| input.now);
+        self.begin(entry, client_id, frame_bytes, cx, to);
+        let Some(body) = body else {
+            return self.enter(&header, root, cursor, input, cx, to);
+        };
+        // (a request that is all there is never stored, nor is what it takes to go on in it)
+        let left = body.len() as u32;
+        let hearing = &mut Hearing {
+            facts: &mut self.facts,
+            body_at: self.at.wrapping_add(header.read as u64),
+            cx: &mut *cx,
+            to: &mut *to,
+        };
+        let walked = self.walker.begin_request(root, left, body, hearing);
+        if !matches!(walked, Ok((n, Progress::Done)) if n == body.len()) {
+            let frame = self.pass_header(&header, true, cursor);
+            return self.advance(frame, Some(walked), cursor, input, cx, to);
+        }
+        cursor.pass(end);
+        self.at = self.at.wrapping_add(frame_bytes);
+        self.end_request(exchange, frame_bytes, input.now, cx, to);
+        None
     }
 
     /// Asks for `n` bytes from the frame's start; without more to come, what is there passes.
+    #[cold]
     fn need(&mut self, n: usize, cursor: &Cursor<'_>, input: &Input<'_>, cx: &mut Shared) -> Step {
         if input.eof {
             cx.truncated = true;
@@ -196,6 +193,7 @@ impl RequestLane {
         cursor.owed().unwrap_or(Step::Need(n))
     }
 
+    #[cold]
     fn reject(
         &mut self,
         reason: RejectReason,
@@ -223,6 +221,7 @@ impl RequestLane {
     }
 
     /// Begins a frame in the raw token phase, if it is a token.
+    #[cold]
     fn token(
         &mut self,
         field: [u8; 4],
@@ -253,21 +252,16 @@ impl RequestLane {
             return TokenHead::Step(cursor.owed().unwrap_or(Step::Wait));
         }
         cx.sasl = Sasl::Tokens(left.map(|n| n.saturating_sub(1)));
-        cx.queue.push(Entry {
-            exchange: Exchange {
-                api_key: ApiKey::SASL_HANDSHAKE,
-                api_version: 0,
-                correlation_id: CorrelationId(0),
-            },
-            answer: match left {
-                Some(_) => Answer::Expected,
-                None => Answer::Unknown,
-            },
-            token: true,
-            opaque: false,
-            wait_ms: -1,
-            received: None,
+        let mut entry = Entry::of(Exchange {
+            api_key: ApiKey::SASL_HANDSHAKE,
+            api_version: 0,
+            correlation_id: CorrelationId(0),
         });
+        entry.token = true;
+        if left.is_none() {
+            entry.answer = Answer::Unknown;
+        }
+        cx.queue.push(entry);
         let frame_bytes = header::frame_bytes(length);
         to.observe(REQUEST, self.at, Observation::Token { frame_bytes });
         to.observe(REQUEST, self.at, cx.in_flight());
@@ -294,50 +288,61 @@ impl RequestLane {
         }
     }
 
-    /// A request has begun: tells its head and puts it into the queue. The root of its body, if that is
-    /// to be read.
+    /// A request has begun: tells its head and puts it into the queue.
     #[inline(always)]
     fn begin(
         &mut self,
-        header: RequestHeader<'_>,
-        root: Option<Root>,
-        is_ours_to_answer: bool,
+        entry: Entry,
+        client_id: Option<&[u8]>,
+        frame_bytes: u64,
         cx: &mut Shared,
         to: &mut impl Observer,
-    ) -> Option<Root> {
-        let exchange = header.exchange;
-        let frame_bytes = header::frame_bytes(header.length);
+    ) {
         let head = Observation::RequestHead {
-            exchange,
-            client_id: header.client_id.unwrap_or(None),
+            exchange: entry.exchange,
+            client_id,
             frame_bytes,
         };
         to.observe(REQUEST, self.at, head);
-        let reason = match root {
-            _ if header.client_id.is_err() => Some(OpaqueReason::Malformed),
-            Some(_) => None,
-            None if exchange.api_key.name().is_none() => Some(OpaqueReason::UnknownKey),
-            None if !cx.knows(exchange.api_key, exchange.api_version) => {
-                Some(OpaqueReason::UnknownVersion)
-            }
-            None => Some(OpaqueReason::NoLayout),
-        };
-        let root = root.filter(|_| reason.is_none());
-        let is_unknown = reason.is_some_and(|reason| reason != OpaqueReason::NoLayout);
-        let ticket = cx.queue.push(Entry {
-            exchange,
-            answer: match exchange.api_key {
-                _ if is_ours_to_answer => Answer::Local,
-                ApiKey::PRODUCE => Answer::Unknown, // until its acks are read
-                _ => Answer::Expected,
-            },
-            token: false,
-            opaque: is_unknown,
-            wait_ms: -1,
-            received: None,
-        });
+        cx.queue.push(entry);
         to.observe(REQUEST, self.at, cx.in_flight());
-        self.facts.begin(ticket);
+        self.facts.begin();
+    }
+
+    /// Begins a request whose body is not read, though there is a layout for it perhaps. `None`: go on.
+    #[inline(never)]
+    fn begin_unread(
+        &mut self,
+        header: RequestHeader<'_>,
+        has_layout: bool,
+        cursor: &mut Cursor<'_>,
+        input: &Input<'_>,
+        cx: &mut Shared,
+        to: &mut impl Observer,
+    ) -> Option<Step> {
+        let exchange = header.exchange;
+        let is_ours_to_answer = exchange.api_key == ApiKey::API_VERSIONS
+            && !has_layout
+            && cx.policy.clamp != Clamp::Off;
+        if is_ours_to_answer && let Some(owed) = cursor.owed() {
+            return Some(owed);
+        }
+        let reason = if header.client_id.is_err() {
+            OpaqueReason::Malformed
+        } else if exchange.api_key.name().is_none() {
+            OpaqueReason::UnknownKey
+        } else if !cx.knows(exchange.api_key, exchange.api_version) {
+            OpaqueReason::UnknownVersion
+        } else {
+            OpaqueReason::NoLayout
+        };
+        let mut entry = Entry::of(exchange);
+        entry.opaque = reason != OpaqueReason::NoLayout;
+        if is_ours_to_answer {
+            entry.answer = Answer::Local;
+        }
+        let frame_bytes = header::frame_bytes(header.length);
+        self.begin(entry, header.client_id.unwrap_or(None), frame_bytes, cx, to);
         if is_ours_to_answer {
             self.state = State::Swallow(Swallow {
                 exchange,
@@ -346,60 +351,97 @@ impl RequestLane {
             });
             return None;
         }
-        if let Some(reason) = reason {
-            let opaque = Observation::Opaque {
-                exchange,
-                reason,
-                fault: None,
-            };
-            to.observe(REQUEST, self.at, opaque);
-        }
-        root
+        let opaque = Observation::Opaque {
+            exchange,
+            reason,
+            fault: None,
+        };
+        to.observe(REQUEST, self.at, opaque);
+        let frame = self.pass_header(&header, false, cursor);
+        self.advance(frame, None, cursor, input, cx, to)
     }
 
-    /// Goes on in a request, with the root of its body where that begins. `None` where it is over.
-    // (a request that is all there is never stored, nor is what it takes to go on in it)
-    #[inline(always)]
-    fn go_on(
+    /// Passes a request's header. `is_read`: whether its body is to be.
+    #[inline]
+    fn pass_header(
         &mut self,
-        mut frame: Frame,
-        begins: Option<Root>,
+        header: &RequestHeader<'_>,
+        is_read: bool,
+        cursor: &mut Cursor<'_>,
+    ) -> Frame {
+        let frame_bytes = header::frame_bytes(header.length);
+        let frame = Frame::new(header.exchange, frame_bytes, self.at, header.read, is_read);
+        cursor.pass(header.read);
+        self.at = frame.body_at;
+        frame
+    }
+
+    /// Reads what is there of a request, the root of whose body this is.
+    #[inline(never)]
+    fn enter(
+        &mut self,
+        header: &RequestHeader<'_>,
+        root: Root,
         cursor: &mut Cursor<'_>,
         input: &Input<'_>,
         cx: &mut Shared,
         to: &mut impl Observer,
     ) -> Option<Step> {
-        let unseen = self.body(&mut frame, begins, cursor, cx, to);
-        if unseen == 0 && frame.is_over() {
-            self.end_request(frame, input.now, cx, to);
-            return None;
-        }
-        self.state = State::Request(frame);
-        Some(cursor.amid_body(unseen, input.eof, &mut cx.truncated))
-    }
-
-    /// Consumes what is there of the body; returns how many bytes after that need not be shown.
-    #[inline(always)]
-    fn body(
-        &mut self,
-        frame: &mut Frame,
-        begins: Option<Root>,
-        cursor: &mut Cursor<'_>,
-        cx: &mut Shared,
-        to: &mut impl Observer,
-    ) -> u64 {
-        let (exchange, body_at) = (frame.exchange, frame.body_at);
+        let frame = self.pass_header(header, true, cursor);
         let hearing = &mut Hearing {
             facts: &mut self.facts,
-            body_at,
+            body_at: frame.body_at,
             cx: &mut *cx,
             to: &mut *to,
         };
-        let feed = |walker: &mut Walker, begins, bytes: &[u8]| match begins {
-            Some((root, len)) => walker.begin_request(root, len, bytes, hearing),
-            None => walker.go_on(bytes, hearing),
+        let mine = frame.mine(cursor.rest());
+        let walked = (self.walker).begin_request(root, frame.left(), mine, hearing);
+        self.advance(frame, Some(walked), cursor, input, cx, to)
+    }
+
+    /// Goes on in a frame. `None` where it is over.
+    #[inline(never)]
+    fn go_on(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        input: &Input<'_>,
+        cx: &mut Shared,
+        to: &mut impl Observer,
+    ) -> Option<Step> {
+        let frame = match self.state {
+            State::Request(frame) => frame,
+            State::Swallow(_) => return self.swallow(cursor, input, cx, to),
+            State::Head | State::Token => {
+                self.state = State::Head;
+                return None;
+            }
         };
-        let advance = frame.advance(&mut self.reader, begins, cursor.rest(), feed);
+        let walked = frame.is_walked().then(|| {
+            let hearing = &mut Hearing {
+                facts: &mut self.facts,
+                body_at: frame.body_at,
+                cx: &mut *cx,
+                to: &mut *to,
+            };
+            self.walker.go_on(frame.mine(cursor.rest()), hearing)
+        });
+        self.advance(frame, walked, cursor, input, cx, to)
+    }
+
+    /// Consumes what is there of a body, of which the walker has said `walked`. `None` where the request is
+    /// over.
+    #[inline(never)]
+    fn advance(
+        &mut self,
+        mut frame: Frame,
+        walked: Option<Walked>,
+        cursor: &mut Cursor<'_>,
+        input: &Input<'_>,
+        cx: &mut Shared,
+        to: &mut impl Observer,
+    ) -> Option<Step> {
+        let (exchange, mine) = (frame.exchange, frame.mine(cursor.rest()));
+        let advance = frame.advance(&mut self.walker, walked, mine);
         cursor.pass(advance.seen);
         let unseen = u64::from(advance.unseen);
         let consumed = unseen.saturating_add(advance.seen as u64);
@@ -417,27 +459,36 @@ impl RequestLane {
                 reason: OpaqueReason::Malformed,
                 fault: Some(fault),
             };
-            to.observe(REQUEST, body_at, opaque);
+            to.observe(REQUEST, frame.body_at, opaque);
         }
-        unseen
+        if unseen == 0 && frame.is_over() {
+            self.state = State::Head;
+            if let Some(entry) = self.facts.entry(cx) {
+                entry.received = Some(input.now);
+            }
+            self.end_request(exchange, frame.bytes, input.now, cx, to);
+            return None;
+        }
+        self.state = State::Request(frame);
+        Some(cursor.amid_body(unseen, input.eof, &mut cx.truncated))
     }
 
     /// A request has been received to its last byte.
     #[inline(always)]
-    fn end_request(&mut self, frame: Frame, now: Instant, cx: &mut Shared, to: &mut impl Observer) {
-        let (exchange, frame_bytes) = (frame.exchange, frame.bytes);
-        self.state = State::Head;
-        if let Some(entry) = self.facts.entry(cx) {
-            entry.received = Some(now);
-        }
+    fn end_request(
+        &mut self,
+        exchange: Exchange,
+        frame_bytes: u64,
+        now: Instant,
+        cx: &mut Shared,
+        to: &mut impl Observer,
+    ) {
         if exchange.api_key == ApiKey::SASL_HANDSHAKE && exchange.api_version == 0 {
             cx.sasl = Sasl::Asked(self.facts.exchanges());
         }
-        cx.last = Some(LastRequest {
-            exchange,
-            acks0: self.facts.acks0(),
-            ended: now,
-        });
+        if self.facts.acks0() || cx.last_acks0.is_some() {
+            cx.last_acks0 = self.facts.acks0().then_some((exchange, now));
+        }
         let end = Observation::RequestEnd {
             exchange,
             frame_bytes,
@@ -446,6 +497,7 @@ impl RequestLane {
     }
 
     /// Takes a request out of the stream; once it is gone its answer may go.
+    #[cold]
     fn swallow(
         &mut self,
         cursor: &Cursor<'_>,

@@ -4,15 +4,14 @@
 
 use super::cursor::Cursor;
 use super::findings::Findings;
-use super::frame::{Frame, Reader};
+use super::frame::{Frame, Walked};
 use super::header;
-use super::hold::Held;
 use super::pending::{Answer, Entry, Match};
 use super::reject::{self, MAX_TOKEN, MIN_RESPONSE};
 use super::sasl::Sasl;
 use super::shared::Shared;
 use super::{Input, Step};
-use crate::layout::{Event, Listener, Root, Walker};
+use crate::layout::{Event, Listener, Progress, Root, Walker};
 use crate::local;
 use crate::observation::{
     CloseReason, Exchange, Observation, Observer, OpaqueReason, Outcome, RejectReason,
@@ -22,6 +21,9 @@ use std::time::{Duration, Instant};
 
 const RESPONSE: Direction = Direction::Response;
 
+/// Bytes of a response's header before its tagged fields, the length field included.
+pub(super) const HEADER: usize = 8;
+
 /// The state of this direction.
 #[derive(Debug, Default)]
 pub(super) struct ResponseLane {
@@ -30,7 +32,7 @@ pub(super) struct ResponseLane {
     pub(super) at: u64,
     /// Whether a part of the next frame's head is held.
     partial: bool,
-    reader: Reader,
+    walker: Walker,
     findings: Findings,
 }
 
@@ -44,7 +46,14 @@ pub(super) enum State {
     /// In a raw SASL token, all of which has been passed.
     Token,
     /// An ApiVersions answer, until all of it is there.
-    Held(Held),
+    Held(Begun),
+}
+
+/// A response of which nothing has been consumed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Begun {
+    pub(super) exchange: Exchange,
+    pub(super) frame_bytes: u64,
 }
 
 /// How long ago things were at one time. Many were at the same: what one read brings is received at
@@ -99,6 +108,8 @@ impl ResponseLane {
         }
     }
 
+    // (not inlined, nor is what is rare, so that each direction has the registers to itself)
+    #[inline(never)]
     pub(super) fn poll(
         &mut self,
         input: Input<'_>,
@@ -123,26 +134,9 @@ impl ResponseLane {
             if cx.unseen {
                 return cursor.unseen(input.eof);
             }
-            let step = match &mut self.state {
+            let step = match self.state {
                 State::Head => self.head(&mut cursor, &input, &mut since, cx, to),
-                State::Response(frame) => {
-                    let frame = *frame;
-                    match frame.is_over() {
-                        true => {
-                            self.end_response(frame, cx, to);
-                            None
-                        }
-                        false => self.go_on(frame, None, &mut cursor, &input, cx, to),
-                    }
-                }
-                State::Token => {
-                    self.state = State::Head;
-                    None
-                }
-                State::Held(held) => {
-                    let held = *held;
-                    self.held(held, &mut cursor, &input, cx, to)
-                }
+                _ => self.go_on(&mut cursor, &input, cx, to),
             };
             if let Some(step) = step {
                 return step;
@@ -161,35 +155,24 @@ impl ResponseLane {
         to: &mut impl Observer,
     ) -> Option<Step> {
         self.partial = false;
-        if let Some(entry) = cx.queue.front().filter(|e| e.answer == Answer::Local) {
-            let exchange = entry.exchange;
-            if let Some(owed) = cursor.owed() {
-                return Some(owed);
-            }
-            if entry.received.is_some() {
-                return Some(self.answer(exchange, cx, to));
-            }
+        let is_ordinary = cx.queue.front().is_none_or(Entry::has_ordinary_answer);
+        if !is_ordinary && let Some(step) = self.answer(cursor, cx, to) {
+            return Some(step);
         }
         let shown = cursor.rest();
         if shown.is_empty() {
-            if let Some(owed) = cursor.owed() {
-                return Some(owed);
-            }
-            if cx.draining && (cx.stopped || cx.ending.is_some()) && !cx.awaits_answer() {
-                return Some(Self::drained(cx));
-            }
-            return Some(match input.eof {
-                true => Step::Finish,
-                false => Step::Need(1),
-            });
+            return Some(Self::dry(cursor, input, cx));
         }
         let Some(field) = header::length_field(shown) else {
             return Some(self.need(4, cursor, input, cx));
         };
-        let is_token = match self.is_token(field, cursor, input, cx) {
-            Ok(is_token) => is_token,
-            Err(n) => return Some(self.need(n, cursor, input, cx)),
-        };
+        let mut is_token = false;
+        if !is_ordinary {
+            is_token = match self.is_token(field, cursor, input, cx) {
+                Ok(is_token) => is_token,
+                Err(n) => return Some(self.need(n, cursor, input, cx)),
+            };
+        }
         let (min, max) = match is_token {
             true => (0, MAX_TOKEN),
             false => (MIN_RESPONSE, i32::MAX.unsigned_abs()),
@@ -205,14 +188,76 @@ impl ResponseLane {
         let Some(id) = header::response_correlation_id(shown) else {
             return Some(self.need(8, cursor, input, cx));
         };
-        match cx.queue.matching(id) {
-            Some(Match::Entry(entry)) => {
-                let begun = self.begin(entry, frame_bytes, since, cx, to);
-                let (frame, root) = self.enter(entry.exchange, frame_bytes, begun?, cursor);
-                self.go_on(frame, root, cursor, input, cx, to)
+        let entry = match cx.queue.matching(id) {
+            Some(Match::Entry(entry)) => entry,
+            Some(Match::OursFirst) => return None,
+            None => return Some(self.mismatch(id, cursor, cx, to)),
+        };
+        let exchange = entry.exchange;
+        let is_held = exchange.api_key == ApiKey::API_VERSIONS;
+        let root = Root::find(RESPONSE, exchange.api_key, exchange.api_version);
+        let head = Observation::ResponseHead {
+            exchange,
+            frame_bytes,
+            latency: (entry.received).map(|received| since.then(received)),
+            wait: entry.wait(),
+            has_layout: is_held || root.is_some(),
+        };
+        to.observe(RESPONSE, self.at, head);
+        to.observe(RESPONSE, self.at, cx.in_flight());
+        cx.answering = true;
+        self.findings.begin();
+        let begun = Begun {
+            exchange,
+            frame_bytes,
+        };
+        if is_held {
+            self.state = State::Held(begun);
+            return None;
+        }
+        let end = usize::try_from(frame_bytes).unwrap_or(usize::MAX);
+        let (Some(root), Some(body)) = (root, shown.get(HEADER..end)) else {
+            if root.is_none() && !entry.opaque {
+                let opaque = Observation::Opaque {
+                    exchange,
+                    reason: OpaqueReason::NoLayout,
+                    fault: None,
+                };
+                to.observe(RESPONSE, self.at, opaque);
             }
-            Some(Match::OursFirst) => None,
-            None => Some(self.mismatch(id, cursor, cx, to)),
+            return self.enter(begun, root, cursor, input, cx, to);
+        };
+        // (a response that is all there is never stored, nor is what it takes to go on in it)
+        let hearing = &mut Hearing {
+            findings: &mut self.findings,
+            body_at: self.at.wrapping_add(HEADER as u64),
+            exchange,
+            to: &mut *to,
+        };
+        let left = body.len() as u32;
+        let walked = self.walker.begin_response(root, left, body, hearing);
+        if !matches!(walked, Ok((n, Progress::Done)) if n == body.len()) {
+            let frame = self.pass_header(begun, true, cursor);
+            return self.advance(frame, Some(walked), cursor, input, cx, to);
+        }
+        cursor.pass(end);
+        self.at = self.at.wrapping_add(frame_bytes);
+        self.end_response(exchange, frame_bytes, true, cx, to);
+        None
+    }
+
+    /// Nothing is shown.
+    #[cold]
+    fn dry(cursor: &Cursor<'_>, input: &Input<'_>, cx: &mut Shared) -> Step {
+        if let Some(owed) = cursor.owed() {
+            return owed;
+        }
+        if cx.draining && (cx.stopped || cx.ending.is_some()) && !cx.awaits_answer() {
+            return Self::drained(cx);
+        }
+        match input.eof {
+            true => Step::Finish,
+            false => Step::Need(1),
         }
     }
 
@@ -230,6 +275,7 @@ impl ResponseLane {
     }
 
     /// Asks for `n` bytes from the frame's start; without more to come, what is there passes.
+    #[cold]
     pub(super) fn need(
         &mut self,
         n: usize,
@@ -246,17 +292,30 @@ impl ResponseLane {
         cursor.owed().unwrap_or(Step::Need(n))
     }
 
-    /// Sends an answer of our own: its turn has come.
-    fn answer(&mut self, exchange: Exchange, cx: &mut Shared, to: &mut impl Observer) -> Step {
+    /// Sends an answer of our own, if its turn has come, and once what is before it has passed.
+    #[cold]
+    fn answer(
+        &mut self,
+        cursor: &Cursor<'_>,
+        cx: &mut Shared,
+        to: &mut impl Observer,
+    ) -> Option<Step> {
+        let entry = *cx.queue.front().filter(|e| e.answer == Answer::Local)?;
+        if let Some(owed) = cursor.owed() {
+            return Some(owed);
+        }
+        entry.received?;
+        let exchange = entry.exchange;
         cx.queue.pop();
         to.observe(RESPONSE, self.at, Observation::Answered { exchange });
         to.observe(RESPONSE, self.at, cx.in_flight());
-        Step::Replace {
+        Some(Step::Replace {
             drop: 0,
             with: local::unsupported_api_versions(exchange.correlation_id),
-        }
+        })
     }
 
+    #[cold]
     fn reject(
         &mut self,
         reason: RejectReason,
@@ -273,6 +332,7 @@ impl ResponseLane {
     }
 
     /// Whether the next frame answers a raw SASL token. `Err`: so many bytes must be shown to tell.
+    #[cold]
     fn is_token(
         &self,
         field: [u8; 4],
@@ -294,6 +354,7 @@ impl ResponseLane {
         }
     }
 
+    #[cold]
     fn token(
         &mut self,
         frame_bytes: u64,
@@ -314,6 +375,7 @@ impl ResponseLane {
 
     /// A response that answers no request: where klamp rewrites, going on would mean to pass what it
     /// should have rewritten.
+    #[cold]
     fn mismatch(
         &mut self,
         got: CorrelationId,
@@ -335,110 +397,84 @@ impl ResponseLane {
         Step::Pass(u64::MAX)
     }
 
-    /// A response has begun, and this is the request that it answers. The root of its body, if that can be
-    /// read; `None` where all of the response has to be there first.
-    #[inline(always)]
-    fn begin(
-        &mut self,
-        entry: Entry,
-        frame_bytes: u64,
-        since: &mut Since,
-        cx: &mut Shared,
-        to: &mut impl Observer,
-    ) -> Option<Option<Root>> {
-        let exchange = entry.exchange;
-        let is_held = exchange.api_key == ApiKey::API_VERSIONS;
-        let root = match is_held {
-            true => None,
-            false => Root::find(RESPONSE, exchange.api_key, exchange.api_version),
-        };
-        let head = Observation::ResponseHead {
-            exchange,
-            frame_bytes,
-            latency: (entry.received).map(|received| since.then(received)),
-            wait: entry.wait(),
-            has_layout: is_held || root.is_some(),
-        };
-        to.observe(RESPONSE, self.at, head);
-        to.observe(RESPONSE, self.at, cx.in_flight());
-        cx.answering = true;
-        self.findings.begin();
-        if is_held {
-            self.state = State::Held(Held {
-                exchange,
-                frame_bytes,
-            });
-            return None;
-        }
-        if root.is_none() && !entry.opaque {
-            let opaque = Observation::Opaque {
-                exchange,
-                reason: OpaqueReason::NoLayout,
-                fault: None,
-            };
-            to.observe(RESPONSE, self.at, opaque);
-        }
-        Some(root)
+    /// Passes a response's header. `is_read`: whether its body is to be.
+    #[inline]
+    fn pass_header(&mut self, begun: Begun, is_read: bool, cursor: &mut Cursor<'_>) -> Frame {
+        let frame = Frame::new(begun.exchange, begun.frame_bytes, self.at, HEADER, is_read);
+        cursor.pass(HEADER);
+        self.at = frame.body_at;
+        frame
     }
 
-    /// Passes a response's header: what is left of it, and the root of its body.
-    #[inline(always)]
+    /// Reads what is there of a response; this is the root of its body, if that is to be read. `None` where
+    /// it is over.
+    #[inline(never)]
     pub(super) fn enter(
         &mut self,
-        exchange: Exchange,
-        frame_bytes: u64,
+        begun: Begun,
         root: Option<Root>,
-        cursor: &mut Cursor<'_>,
-    ) -> (Frame, Option<Root>) {
-        cursor.pass(8);
-        self.at = self.at.saturating_add(8);
-        let left = u32::try_from(frame_bytes.saturating_sub(8)).unwrap_or(u32::MAX);
-        let frame = Frame::new(exchange, frame_bytes, self.at, left, root.is_some());
-        (frame, root)
-    }
-
-    /// Goes on in a response, with the root of its body where that begins. `None` where it is over.
-    // (a response that is all there is never stored, nor is what it takes to go on in it)
-    #[inline(always)]
-    pub(super) fn go_on(
-        &mut self,
-        mut frame: Frame,
-        begins: Option<Root>,
         cursor: &mut Cursor<'_>,
         input: &Input<'_>,
         cx: &mut Shared,
         to: &mut impl Observer,
     ) -> Option<Step> {
-        let unseen = self.body(&mut frame, begins, cursor, to);
-        if unseen == 0 && frame.is_over() {
-            self.end_response(frame, cx, to);
-            return None;
-        }
-        self.state = State::Response(frame);
-        Some(cursor.amid_body(unseen, input.eof, &mut cx.truncated))
+        let frame = self.pass_header(begun, root.is_some(), cursor);
+        let mine = frame.mine(cursor.rest());
+        let walked = root.map(|root| {
+            let hearing = &mut Hearing {
+                findings: &mut self.findings,
+                body_at: frame.body_at,
+                exchange: frame.exchange,
+                to: &mut *to,
+            };
+            (self.walker).begin_response(root, frame.left(), mine, hearing)
+        });
+        self.advance(frame, walked, cursor, input, cx, to)
     }
 
-    /// Consumes what is there of the body; returns how many bytes after that need not be shown.
-    #[inline(always)]
-    pub(super) fn body(
+    /// Goes on in a frame. `None` where it is over.
+    #[inline(never)]
+    fn go_on(
         &mut self,
-        frame: &mut Frame,
-        begins: Option<Root>,
         cursor: &mut Cursor<'_>,
+        input: &Input<'_>,
+        cx: &mut Shared,
         to: &mut impl Observer,
-    ) -> u64 {
-        let (exchange, body_at) = (frame.exchange, frame.body_at);
-        let hearing = &mut Hearing {
-            findings: &mut self.findings,
-            body_at,
-            exchange,
-            to: &mut *to,
+    ) -> Option<Step> {
+        let frame = match self.state {
+            State::Response(frame) => frame,
+            State::Held(begun) => return self.held(begun, cursor, input, cx, to),
+            State::Head | State::Token => {
+                self.state = State::Head;
+                return None;
+            }
         };
-        let feed = |walker: &mut Walker, begins, bytes: &[u8]| match begins {
-            Some((root, len)) => walker.begin_response(root, len, bytes, hearing),
-            None => walker.go_on(bytes, hearing),
-        };
-        let advance = frame.advance(&mut self.reader, begins, cursor.rest(), feed);
+        let walked = frame.is_walked().then(|| {
+            let hearing = &mut Hearing {
+                findings: &mut self.findings,
+                body_at: frame.body_at,
+                exchange: frame.exchange,
+                to: &mut *to,
+            };
+            self.walker.go_on(frame.mine(cursor.rest()), hearing)
+        });
+        self.advance(frame, walked, cursor, input, cx, to)
+    }
+
+    /// Consumes what is there of a body, of which the walker has said `walked`. `None` where the response is
+    /// over.
+    #[inline(never)]
+    fn advance(
+        &mut self,
+        mut frame: Frame,
+        walked: Option<Walked>,
+        cursor: &mut Cursor<'_>,
+        input: &Input<'_>,
+        cx: &mut Shared,
+        to: &mut impl Observer,
+    ) -> Option<Step> {
+        let (exchange, mine) = (frame.exchange, frame.mine(cursor.rest()));
+        let advance = frame.advance(&mut self.walker, walked, mine);
         cursor.pass(advance.seen);
         let unseen = u64::from(advance.unseen);
         let consumed = unseen.saturating_add(advance.seen as u64);
@@ -453,16 +489,27 @@ impl ResponseLane {
                 reason: OpaqueReason::Malformed,
                 fault: Some(fault),
             };
-            to.observe(RESPONSE, body_at, opaque);
+            to.observe(RESPONSE, frame.body_at, opaque);
         }
-        unseen
+        if unseen == 0 && frame.is_over() {
+            self.state = State::Head;
+            self.end_response(exchange, frame.bytes, frame.understood(), cx, to);
+            return None;
+        }
+        self.state = State::Response(frame);
+        Some(cursor.amid_body(unseen, input.eof, &mut cx.truncated))
     }
 
     /// A response has passed to its last byte.
-    pub(super) fn end_response(&mut self, frame: Frame, cx: &mut Shared, to: &mut impl Observer) {
-        let (exchange, frame_bytes) = (frame.exchange, frame.bytes);
-        let understood = frame.understood();
-        self.state = State::Head;
+    #[inline(always)]
+    fn end_response(
+        &mut self,
+        exchange: Exchange,
+        frame_bytes: u64,
+        understood: bool,
+        cx: &mut Shared,
+        to: &mut impl Observer,
+    ) {
         cx.answering = false;
         let outcome = match understood {
             true => self.findings.outcome(),
@@ -492,6 +539,7 @@ impl ResponseLane {
     }
 
     /// The broker has ended. Whatever the client still sends passes unseen: nobody will answer it.
+    #[cold]
     fn finish(&self, now: Instant, cx: &mut Shared, to: &mut impl Observer) {
         let verdict = cx.verdict(self.at, now, to);
         let in_flight = cx.awaits_answer() || cx.truncated;

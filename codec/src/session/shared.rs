@@ -35,17 +35,10 @@ pub(super) struct Shared {
     pub(super) truncated: bool,
     /// Decided by the direction that ended first.
     pub(super) ending: Option<CloseReason>,
-    pub(super) last: Option<LastRequest>,
-    /// Topics of the last Produce with acks=0, for its verdict.
+    /// The request that the broker was sent last, and when, if it was a Produce with acks=0.
+    pub(super) last_acks0: Option<(Exchange, Instant)>,
+    /// Its topics, for its verdict.
     pub(super) topics: Topics,
-}
-
-/// The request that the broker was sent last.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct LastRequest {
-    pub(super) exchange: Exchange,
-    pub(super) acks0: bool,
-    pub(super) ended: Instant,
 }
 
 impl Shared {
@@ -63,7 +56,7 @@ impl Shared {
             answering: false,
             truncated: false,
             ending: None,
-            last: None,
+            last_acks0: None,
             topics: Topics::default(),
         }
     }
@@ -113,18 +106,12 @@ impl Shared {
                 let reason = CloseReason::BrokerAfterOpaque;
                 (entry.exchange, VerdictCause::Opaque, "", reason)
             } else {
-                let last = self.last.filter(|last| {
-                    last.acks0
-                        && !self.queue.holds(Answer::Expected)
-                        && now.saturating_duration_since(last.ended) <= VERDICT_WINDOW
+                let (exchange, _) = self.last_acks0.filter(|(_, ended)| {
+                    !self.queue.holds(Answer::Expected)
+                        && now.saturating_duration_since(*ended) <= VERDICT_WINDOW
                 })?;
                 let reason = CloseReason::BrokerAfterAcks0;
-                (
-                    last.exchange,
-                    VerdictCause::Acks0,
-                    self.topics.text(),
-                    reason,
-                )
+                (exchange, VerdictCause::Acks0, self.topics.text(), reason)
             };
         let verdict = Observation::Verdict {
             exchange,
