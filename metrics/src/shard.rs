@@ -107,7 +107,7 @@ impl Shard {
     }
 
     /// A request of `bytes` has been received.
-    #[inline]
+    #[inline(always)]
     pub fn request(&self, row: KeyRow, version: i16, bytes: u64) {
         let key = self.key(row);
         key.requests[self.shared.labels.version_slot(row, version)].add(1);
@@ -122,7 +122,7 @@ impl Shard {
     }
 
     /// A response's first byte came after `took`; the request asked the broker to wait up to `wait`.
-    #[inline]
+    #[inline(always)]
     pub fn answered_after(&self, row: KeyRow, took: Duration, wait: Option<Duration>) {
         let key = self.key(row);
         let took = nanos(took);
@@ -134,7 +134,7 @@ impl Shard {
     }
 
     /// A response carried an error code `count` times. Returns whether the code has a name.
-    #[inline]
+    #[inline(always)]
     pub fn error_code(&self, row: KeyRow, code: i16, count: u32) -> bool {
         match self.shared.labels.error_slot(code) {
             Some(slot) => {
@@ -154,7 +154,7 @@ impl Shard {
     }
 
     /// A response of `bytes` has been passed on.
-    #[inline]
+    #[inline(always)]
     pub fn response(&self, row: KeyRow, outcome: Outcome, bytes: u64) {
         let key = self.key(row);
         key.outcomes[outcome as usize].add(1);
@@ -173,7 +173,7 @@ impl Shard {
     }
 
     /// To write.
-    #[inline]
+    #[inline(always)]
     fn key(&self, row: KeyRow) -> &KeyCounters {
         self.check_writer();
         let key = &self.keys[row.index()];

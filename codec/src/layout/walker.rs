@@ -54,6 +54,33 @@ impl Default for Walker {
     }
 }
 
+/// A message that code made for it has read, as far as that goes.
+pub(crate) struct Begun<'a> {
+    root: Root,
+    len: u32,
+    plain: Plain<'a>,
+    /// Whether that was all; `None` where there is no such code.
+    read: Option<bool>,
+}
+
+impl<'a> Begun<'a> {
+    #[inline(always)]
+    fn new(root: Root, len: u32, bytes: &'a [u8]) -> Self {
+        Self {
+            root,
+            len,
+            plain: Plain::begin(root, len, bytes),
+            read: None,
+        }
+    }
+
+    /// Whether all of the message has been read, and all that it was said to have.
+    #[inline(always)]
+    pub(crate) fn has_read_all(&self) -> bool {
+        self.read == Some(true) && self.plain.cursor.at() == self.len
+    }
+}
+
 impl Walker {
     /// Starts at `root`, with `len` bytes of the frame left.
     #[inline]
@@ -140,7 +167,6 @@ impl Walker {
     ///
     /// # Errors
     /// Where the bytes do not fit the layout.
-    #[inline]
     pub fn begin_request(
         &mut self,
         root: Root,
@@ -148,19 +174,14 @@ impl Walker {
         bytes: &[u8],
         on: &mut impl Listener,
     ) -> Result<(usize, Progress), WalkError> {
-        let mut plain = Plain::begin(root, len, bytes);
-        let read = match root.is_hot() {
-            true => straight::request(root.first, &mut plain, &mut self.levels, on),
-            false => None,
-        };
-        self.begun(read, plain, root, len, bytes, on)
+        let begun = self.enter_request(root, len, bytes, on);
+        self.follow(begun, bytes, on)
     }
 
     /// The same for a response.
     ///
     /// # Errors
     /// The same.
-    #[inline]
     pub fn begin_response(
         &mut self,
         root: Root,
@@ -168,58 +189,74 @@ impl Walker {
         bytes: &[u8],
         on: &mut impl Listener,
     ) -> Result<(usize, Progress), WalkError> {
-        let mut plain = Plain::begin(root, len, bytes);
-        let read = match root.is_hot() {
-            true => straight::response(root.first, &mut plain, &mut self.levels, on),
-            false => None,
-        };
-        self.begun(read, plain, root, len, bytes, on)
+        let begun = self.enter_response(root, len, bytes, on);
+        self.follow(begun, bytes, on)
     }
 
-    /// Goes on with a message that a straight line has `read` up to where `plain` stands, if there is one.
+    /// Reads a request as far as code goes that is made for it. Only where that was [all](Begun::has_read_all)
+    /// need nobody [follow](Self::follow).
     #[inline(always)]
-    fn begun<'a>(
+    pub(crate) fn enter_request<'a>(
         &mut self,
-        read: Option<bool>,
-        plain: Plain<'a>,
         root: Root,
         len: u32,
         bytes: &'a [u8],
         on: &mut impl Listener,
+    ) -> Begun<'a> {
+        let mut begun = Begun::new(root, len, bytes);
+        if root.is_hot() {
+            let plain = &mut begun.plain;
+            begun.read = straight::request(root.first, plain, &mut self.levels, on);
+        }
+        begun
+    }
+
+    /// The same for a response.
+    #[inline(always)]
+    pub(crate) fn enter_response<'a>(
+        &mut self,
+        root: Root,
+        len: u32,
+        bytes: &'a [u8],
+        on: &mut impl Listener,
+    ) -> Begun<'a> {
+        let mut begun = Begun::new(root, len, bytes);
+        if root.is_hot() {
+            let plain = &mut begun.plain;
+            begun.read = straight::response(root.first, plain, &mut self.levels, on);
+        }
+        begun
+    }
+
+    /// Goes on with a message that has been entered, and of which these are the first bytes.
+    ///
+    /// # Errors
+    /// Where the bytes do not fit the layout.
+    #[inline(never)]
+    pub(crate) fn follow<'a>(
+        &mut self,
+        begun: Begun<'a>,
+        bytes: &'a [u8],
+        on: &mut impl Listener,
     ) -> Result<(usize, Progress), WalkError> {
-        match read {
-            // Nothing of the walk before is left to be seen, so the rest need not be cleared.
+        // (the levels say how far a straight line came)
+        let [Level { op, .. }, ..] = self.levels;
+        self.restart(begun.root, begun.len);
+        match begun.read {
             Some(true) => {
                 self.stopped = true;
-                self.kept_len = 0;
                 self.region = Region::Done;
-                self.at = plain.cursor.at();
+                self.at = begun.plain.cursor.at();
                 Ok((self.at as usize, Progress::Done))
             }
-            Some(false) => self.take_over(root, len, bytes, plain, on),
-            None => {
-                self.restart(root, len);
-                self.go_on(bytes, on)
+            Some(false) => {
+                let [message, ..] = &mut self.levels;
+                message.op = op;
+                self.stopped = true;
+                self.read_on(bytes, begun.plain, on)
             }
+            None => self.go_on(bytes, on),
         }
-    }
-
-    /// Goes on where a straight line stopped, which has noted in the levels how far it came.
-    #[inline(never)]
-    fn take_over<'a>(
-        &mut self,
-        root: Root,
-        len: u32,
-        bytes: &'a [u8],
-        plain: Plain<'a>,
-        on: &mut impl Listener,
-    ) -> Result<(usize, Progress), WalkError> {
-        let [Level { op, .. }, ..] = self.levels;
-        self.restart(root, len);
-        let [message, ..] = &mut self.levels;
-        message.op = op;
-        self.stopped = true;
-        self.read_on(bytes, plain, on)
     }
 
     /// The first input, from where `plain` came to a stop.

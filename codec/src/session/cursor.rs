@@ -21,9 +21,22 @@ impl<'a> Cursor<'a> {
         self.rest
     }
 
+    /// The step for all that was shown, where all of it is passed.
+    pub(super) fn spent(&self) -> Option<Step> {
+        match self.rest.is_empty() {
+            true => self.owed(),
+            false => None,
+        }
+    }
+
     /// Passes `n` of the shown bytes.
     pub(super) fn pass(&mut self, n: usize) {
         self.rest = self.rest.get(n..).unwrap_or_default();
+    }
+
+    /// Passes all before `rest`, which is the end of what was shown.
+    pub(super) fn pass_to(&mut self, rest: &'a [u8]) {
+        self.rest = rest;
     }
 
     /// Passes a frame of `n` bytes; returns how many of them were not shown.
@@ -72,7 +85,8 @@ impl<'a> Cursor<'a> {
     /// `unseen` bytes of it need not be shown.
     pub(super) fn amid_body(&self, unseen: u64, eof: bool, truncated: &mut bool) -> Step {
         match unseen {
-            0 if eof => {
+            // What is left of it never comes.
+            _ if eof && (unseen == 0 || self.shown == 0) => {
                 *truncated = true;
                 self.owed_or_finish()
             }

@@ -66,7 +66,8 @@ impl Findings {
             _ => return self.take_other(event, at, to),
         };
         match self.codes.get_mut(self.last) {
-            Some((last, count)) if i64::from(*last) == code => *count = count.saturating_add(1),
+            // (a frame is too short for more than that)
+            Some((last, count)) if i64::from(*last) == code => *count = count.wrapping_add(1),
             _ => self.tally(code, at, exchange, to),
         }
     }
@@ -122,17 +123,31 @@ impl Findings {
     /// Tells the tally and begins a new one.
     #[inline]
     pub(super) fn emit(&mut self, exchange: Exchange, at: u64, to: &mut impl Observer) {
-        for (code, count) in self.codes.get(..self.used).unwrap_or_default() {
-            if *count > 0 {
-                let errors = Observation::Errors {
-                    exchange,
-                    code: ErrorCode(*code),
-                    count: *count,
-                };
-                to.observe(RESPONSE, at, errors);
-            }
+        let [(_, count), ..] = self.codes;
+        if count > 0 {
+            let errors = Observation::Errors {
+                exchange,
+                code: ErrorCode::NONE,
+                count,
+            };
+            to.observe(RESPONSE, at, errors);
+        }
+        if self.used > 1 {
+            self.emit_others(exchange, at, to);
         }
         self.clear();
+    }
+
+    #[inline(never)]
+    fn emit_others(&self, exchange: Exchange, at: u64, to: &mut impl Observer) {
+        for (code, count) in self.codes.get(1..self.used).unwrap_or_default() {
+            let errors = Observation::Errors {
+                exchange,
+                code: ErrorCode(*code),
+                count: *count,
+            };
+            to.observe(RESPONSE, at, errors);
+        }
     }
 
     #[inline]

@@ -34,7 +34,49 @@ pub(crate) enum ReadHeader<'a> {
 /// Reads the header at the start of `shown`, whose length field has been found to be `length`.
 #[inline]
 pub(crate) fn read_request(shown: &[u8], length: u32) -> ReadHeader<'_> {
-    let fixed = length.min(10) as usize;
+    let Some((head, rest)) = shown.split_first_chunk::<14>() else {
+        return read_short(shown, length);
+    };
+    let [_, _, _, _, k, y, v, e, c @ .., i, d] = *head;
+    let header = RequestHeader {
+        exchange: Exchange {
+            api_key: ApiKey(i16::from_be_bytes([k, y])),
+            api_version: i16::from_be_bytes([v, e]),
+            correlation_id: CorrelationId(i32::from_be_bytes(c)),
+        },
+        client_id: Ok(None),
+        length,
+        read: head.len(),
+    };
+    if length < MIN_REQUEST_WITH_CLIENT_ID.unsigned_abs() || has_no_client_id(header.exchange) {
+        return read_short(shown, length);
+    }
+    let Ok(id_length) = u16::try_from(i16::from_be_bytes([i, d])) else {
+        return ReadHeader::Whole(header); // a negative length is null, as Kafka's Java reads it
+    };
+    let id_length = usize::from(id_length);
+    let end = id_length.wrapping_add(head.len());
+    if end > (length as usize).saturating_add(4) {
+        let client_id = Err(Overrun);
+        return ReadHeader::Whole(RequestHeader {
+            client_id,
+            ..header
+        });
+    }
+    match rest.get(..id_length) {
+        Some(id) => ReadHeader::Whole(RequestHeader {
+            client_id: Ok(Some(id)),
+            read: end,
+            ..header
+        }),
+        None => ReadHeader::Need(end),
+    }
+}
+
+/// The same for a header that has no client id, or of which even its length is not there.
+#[cold]
+fn read_short(shown: &[u8], length: u32) -> ReadHeader<'_> {
+    let fixed = length.min(MIN_REQUEST_WITH_CLIENT_ID.unsigned_abs()) as usize;
     let Some((_, frame)) = shown.split_first_chunk::<4>() else {
         return ReadHeader::Need(4);
     };
@@ -46,39 +88,26 @@ pub(crate) fn read_request(shown: &[u8], length: u32) -> ReadHeader<'_> {
     else {
         return ReadHeader::Rejected(RejectReason::TooShort);
     };
-    let mut header = RequestHeader {
-        exchange: Exchange {
-            api_key: ApiKey(api_key),
-            api_version,
-            correlation_id: CorrelationId(correlation_id),
-        },
+    let exchange = Exchange {
+        api_key: ApiKey(api_key),
+        api_version,
+        correlation_id: CorrelationId(correlation_id),
+    };
+    if !has_no_client_id(exchange) {
+        return ReadHeader::Rejected(RejectReason::TooShort);
+    }
+    ReadHeader::Whole(RequestHeader {
+        exchange,
         client_id: Ok(None),
         length,
         read: 12,
-    };
-    if header.exchange.api_key == ApiKey::CONTROLLED_SHUTDOWN && api_version == 0 {
-        return ReadHeader::Whole(header); // header v0
-    }
-    if i64::from(length) < i64::from(MIN_REQUEST_WITH_CLIENT_ID) {
-        return ReadHeader::Rejected(RejectReason::TooShort);
-    }
-    header.read = 14;
-    let Some(Ok(id_length)) = int16(head, 8).map(usize::try_from) else {
-        return ReadHeader::Whole(header); // a negative length is null, as Kafka's Java reads it
-    };
-    let end = id_length.saturating_add(14);
-    if end > (length as usize).saturating_add(4) {
-        header.client_id = Err(Overrun);
-        return ReadHeader::Whole(header);
-    }
-    match shown.get(14..end) {
-        Some(id) => {
-            header.client_id = Ok(Some(id));
-            header.read = end;
-            ReadHeader::Whole(header)
-        }
-        None => ReadHeader::Need(end),
-    }
+    })
+}
+
+/// Whether it is the one request with header v0.
+#[inline]
+fn has_no_client_id(exchange: Exchange) -> bool {
+    exchange.api_key == ApiKey::CONTROLLED_SHUTDOWN && exchange.api_version == 0
 }
 
 /// The key and version of the request that begins so behind its length field, if they are there.
@@ -86,10 +115,17 @@ pub(crate) fn api_key_and_version(frame: &[u8]) -> Option<(ApiKey, i16)> {
     Some((ApiKey(int16(frame, 0)?), int16(frame, 2)?))
 }
 
-/// The correlation id of the response at the start of `shown`, if it is there.
+/// The length field and the correlation id of the response at the start of `shown`, if they are there.
 #[inline]
+pub(crate) fn read_response(shown: &[u8]) -> Option<(u32, CorrelationId)> {
+    let [a, b, c, d, id @ ..] = shown.first_chunk::<8>()?;
+    let id = CorrelationId(i32::from_be_bytes(*id));
+    Some((u32::from_be_bytes([*a, *b, *c, *d]), id))
+}
+
+/// The same without the length field.
 pub(crate) fn response_correlation_id(shown: &[u8]) -> Option<CorrelationId> {
-    int32(shown, 4).map(CorrelationId)
+    read_response(shown).map(|(_, id)| id)
 }
 
 /// The length field at the start of `shown`.

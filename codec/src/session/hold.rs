@@ -2,7 +2,7 @@
 //! message that is held whole: what its rows may become depends on the features behind them.
 
 use super::cursor::Cursor;
-use super::response::{Begun, HEADER, ResponseLane};
+use super::response::{HEADER, Head, ResponseLane};
 use super::shared::Shared;
 use super::{Input, Step};
 use crate::clamp::{Malformed, clamp};
@@ -20,13 +20,13 @@ impl ResponseLane {
     #[cold]
     pub(super) fn held(
         &mut self,
-        held: Begun,
+        held: Head,
         cursor: &mut Cursor<'_>,
         input: &Input<'_>,
         cx: &mut Shared,
         to: &mut impl Observer,
     ) -> Option<Step> {
-        let Begun {
+        let Head {
             exchange,
             frame_bytes,
         } = held;

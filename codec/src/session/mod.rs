@@ -12,12 +12,14 @@ pub(crate) mod header;
 mod hold;
 #[cfg(test)]
 pub(crate) mod holes;
+mod own;
 mod pending;
 mod reject;
 mod request;
 mod response;
 mod sasl;
 mod shared;
+mod token;
 
 pub use hold::MAX_HELD;
 pub use pending::MAX_IN_FLIGHT;

@@ -53,16 +53,10 @@ impl Entry {
         }
     }
 
-    /// Whether it is answered by a broker's response that has a header.
-    #[inline]
-    pub(super) fn has_ordinary_answer(&self) -> bool {
-        !self.token && self.answer != Answer::Local
-    }
-
     /// Whether a response with this id is the answer of a broker's to it.
     #[inline]
-    fn answers(&self, id: CorrelationId) -> bool {
-        self.has_ordinary_answer() && self.exchange.correlation_id == id
+    pub(super) fn answers(&self, id: CorrelationId) -> bool {
+        !self.token && self.answer != Answer::Local && self.exchange.correlation_id == id
     }
 
     pub(super) fn wait(&self) -> Option<Duration> {
@@ -74,15 +68,6 @@ impl Entry {
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     queue: VecDeque<Entry>,
-}
-
-/// What a response means for the queue.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Match {
-    /// It answers this entry, which has left the queue.
-    Entry(Entry),
-    /// An answer of our own, now at the front, has to leave before it.
-    OursFirst,
 }
 
 impl Pending {
@@ -143,28 +128,19 @@ impl Pending {
         Some(entry)
     }
 
-    /// What a response with this id answers: the oldest entry, or a later one with only unknown ones
-    /// before it, which then leave without an answer. Answers of our own between them go first.
-    #[inline]
-    pub(super) fn matching(&mut self, id: CorrelationId) -> Option<Match> {
-        let front = *self.front()?;
-        if front.answers(id) {
-            self.pop();
-            return Some(Match::Entry(front));
-        }
-        self.matching_later(id)
-    }
-
-    #[cold]
-    fn matching_later(&mut self, id: CorrelationId) -> Option<Match> {
-        let index = self.later(id)?;
+    /// Whether a response with this id answers the oldest entry, or a later one with only unknown ones before
+    /// it: these leave without an answer then, up to an answer of our own.
+    pub(super) fn gives_way(&mut self, id: CorrelationId) -> bool {
+        let Some(index) = self.later(id) else {
+            return false;
+        };
         for _ in 0..index {
             if self.front().is_some_and(|e| e.answer == Answer::Local) {
-                return Some(Match::OursFirst);
+                break;
             }
             self.pop();
         }
-        self.pop().map(Match::Entry)
+        true
     }
 
     /// Whether a request with a header and this id comes next, but for those before it that the broker

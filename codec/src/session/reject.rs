@@ -10,6 +10,8 @@ pub(super) const MIN_REQUEST: i32 = 8;
 pub(super) const MIN_REQUEST_WITH_CLIENT_ID: i32 = 10;
 /// The correlation id: the smallest response.
 pub(super) const MIN_RESPONSE: i32 = 4;
+/// The largest response, in bytes after the length field: all that this can say.
+pub(super) const MAX_RESPONSE: u32 = i32::MAX.unsigned_abs();
 /// Largest raw SASL token, in bytes: the broker's `sasl.server.max.receive.size`.
 pub(super) const MAX_TOKEN: u32 = 524_288;
 
@@ -17,11 +19,16 @@ pub(super) const MAX_TOKEN: u32 = 524_288;
 #[inline]
 pub(super) fn check(field: [u8; 4], first: bool, min: i32, max: u32) -> Result<u32, RejectReason> {
     let length = u32::from_be_bytes(field);
-    let fits = length.cast_signed() >= min && length <= max;
-    match fits && !first {
+    match fits(length, min, max) && !first {
         true => Ok(length),
         false => check_closely(field, min, max),
     }
+}
+
+/// Whether a frame may have this length.
+#[inline]
+pub(super) fn fits(length: u32, min: i32, max: u32) -> bool {
+    length.cast_signed() >= min && length <= max
 }
 
 /// The same where it may be no length at all.

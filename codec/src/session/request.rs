@@ -6,15 +6,15 @@ use super::facts::Facts;
 use super::frame::{Frame, Walked};
 use super::header::{self, ReadHeader, RequestHeader};
 use super::pending::{Answer, Entry};
-use super::reject::{self, MAX_TOKEN, MIN_REQUEST};
+use super::reject::{self, MIN_REQUEST};
 use super::sasl::Sasl;
 use super::shared::Shared;
 use super::{Clamp, Input, NonKafka, Step};
-use crate::layout::{Event, Listener, Progress, Root, Walker};
+use crate::layout::{Event, Listener, Root, Walker};
 use crate::observation::{
     CloseReason, Exchange, Observation, Observer, OpaqueReason, RejectReason,
 };
-use crate::types::{ApiKey, CorrelationId, Direction};
+use crate::types::{ApiKey, Direction};
 use std::time::Instant;
 
 const REQUEST: Direction = Direction::Request;
@@ -22,17 +22,17 @@ const REQUEST: Direction = Direction::Request;
 /// The state of this direction.
 #[derive(Debug, Default)]
 pub(super) struct RequestLane {
-    state: State,
+    pub(super) state: State,
     /// Offset in the stream of the next byte that is not consumed.
-    at: u64,
+    pub(super) at: u64,
     /// Whether a part of the next frame's head is held.
     partial: bool,
     walker: Walker,
-    facts: Facts,
+    pub(super) facts: Facts,
 }
 
 #[derive(Debug, Default)]
-enum State {
+pub(super) enum State {
     /// Between frames.
     #[default]
     Head,
@@ -45,10 +45,10 @@ enum State {
 }
 
 #[derive(Debug)]
-struct Swallow {
-    exchange: Exchange,
-    frame_bytes: u64,
-    left: u64,
+pub(super) struct Swallow {
+    pub(super) exchange: Exchange,
+    pub(super) frame_bytes: u64,
+    pub(super) left: u64,
 }
 
 impl RequestLane {
@@ -86,6 +86,9 @@ impl RequestLane {
             if cx.unseen {
                 return cursor.unseen(input.eof);
             }
+            if let Some(owed) = cursor.spent() {
+                return owed;
+            }
             let step = match self.state {
                 State::Head => self.head(&mut cursor, &input, cx, to),
                 _ => self.go_on(&mut cursor, &input, cx, to),
@@ -107,26 +110,14 @@ impl RequestLane {
     ) -> Option<Step> {
         let shown = cursor.rest();
         self.partial = false;
-        if shown.is_empty() && input.eof {
-            return Some(cursor.owed_or_finish());
-        }
-        if cx.parted && !cx.sends_acks0 {
-            return Some(cursor.owed().unwrap_or(Step::Close(CloseReason::Drained)));
-        }
-        if (cx.draining && !cx.parted) || matches!(cx.sasl, Sasl::Asked(_)) {
-            cx.stopped = cx.draining;
-            return Some(cursor.owed().unwrap_or(Step::Wait));
-        }
-        let Some(field) = header::length_field(shown) else {
-            return Some(self.need(4, cursor, input, cx));
+        let field = match header::length_field(shown) {
+            Some(field) if !cx.draining && cx.sasl == Sasl::None => field,
+            _ => match self.head_unlike(cursor, input, cx, to) {
+                Unlike::Ordinary(field) => field,
+                Unlike::Begun => return None,
+                Unlike::Step(step) => return Some(step),
+            },
         };
-        if let Sasl::Tokens(left) = cx.sasl {
-            match self.token(field, left, cursor, input, cx, to) {
-                TokenHead::Step(step) => return Some(step),
-                TokenHead::Begun => return None,
-                TokenHead::Ordinary => {}
-            }
-        }
         let max = cx.policy.max_request_bytes;
         let read = reject::check(field, self.at == 0, MIN_REQUEST, max)
             .map_or_else(ReadHeader::Rejected, |length| {
@@ -153,12 +144,13 @@ impl RequestLane {
         };
         let frame_bytes = header::frame_bytes(header.length);
         let end = usize::try_from(frame_bytes).unwrap_or(usize::MAX);
-        let body = shown.get(header.read..end);
+        let whole = shown.split_at_checked(end);
+        let whole = whole.and_then(|(frame, rest)| Some((frame.get(header.read..)?, rest)));
         let mut entry = Entry::of(exchange);
-        entry.received = body.map(|_| input.now);
+        entry.received = whole.map(|_| input.now);
         self.begin(entry, client_id, frame_bytes, cx, to);
-        let Some(body) = body else {
-            return self.enter(&header, root, cursor, input, cx, to);
+        let Some((body, rest)) = whole else {
+            return self.enter(header, root, cursor, input, cx, to);
         };
         // (a request that is all there is never stored, nor is what it takes to go on in it)
         let left = body.len() as u32;
@@ -168,20 +160,56 @@ impl RequestLane {
             cx: &mut *cx,
             to: &mut *to,
         };
-        let walked = self.walker.begin_request(root, left, body, hearing);
-        if !matches!(walked, Ok((n, Progress::Done)) if n == body.len()) {
-            let frame = self.pass_header(&header, true, cursor);
+        let begun = self.walker.enter_request(root, left, body, hearing);
+        if !begun.has_read_all() {
+            let walked = self.walker.follow(begun, body, hearing);
+            let frame = self.pass_header(header, true, cursor);
             return self.advance(frame, Some(walked), cursor, input, cx, to);
         }
-        cursor.pass(end);
+        cursor.pass_to(rest);
         self.at = self.at.wrapping_add(frame_bytes);
         self.end_request(exchange, frame_bytes, input.now, cx, to);
         None
     }
 
+    /// Stands between frames where the next may be no ordinary request.
+    #[cold]
+    fn head_unlike(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        input: &Input<'_>,
+        cx: &mut Shared,
+        to: &mut impl Observer,
+    ) -> Unlike {
+        let shown = cursor.rest();
+        if shown.is_empty() && input.eof {
+            return Unlike::Step(cursor.owed_or_finish());
+        }
+        if cx.parted && !cx.sends_acks0 {
+            return Unlike::Step(cursor.owed().unwrap_or(Step::Close(CloseReason::Drained)));
+        }
+        if (cx.draining && !cx.parted) || matches!(cx.sasl, Sasl::Asked(_)) {
+            cx.stopped = cx.draining;
+            return Unlike::Step(cursor.owed().unwrap_or(Step::Wait));
+        }
+        let Some(field) = header::length_field(shown) else {
+            return Unlike::Step(self.need(4, cursor, input, cx));
+        };
+        match cx.sasl {
+            Sasl::Tokens(left) => self.token(field, left, cursor, input, cx, to),
+            Sasl::None | Sasl::Asked(_) => Unlike::Ordinary(field),
+        }
+    }
+
     /// Asks for `n` bytes from the frame's start; without more to come, what is there passes.
     #[cold]
-    fn need(&mut self, n: usize, cursor: &Cursor<'_>, input: &Input<'_>, cx: &mut Shared) -> Step {
+    pub(super) fn need(
+        &mut self,
+        n: usize,
+        cursor: &Cursor<'_>,
+        input: &Input<'_>,
+        cx: &mut Shared,
+    ) -> Step {
         if input.eof {
             cx.truncated = true;
             self.state = State::Head;
@@ -194,7 +222,7 @@ impl RequestLane {
     }
 
     #[cold]
-    fn reject(
+    pub(super) fn reject(
         &mut self,
         reason: RejectReason,
         field: [u8; 4],
@@ -218,74 +246,6 @@ impl RequestLane {
             return Step::Pass(u64::MAX);
         }
         Step::Close(CloseReason::Rejected(REQUEST, reason))
-    }
-
-    /// Begins a frame in the raw token phase, if it is a token.
-    #[cold]
-    fn token(
-        &mut self,
-        field: [u8; 4],
-        left: Option<u8>,
-        cursor: &mut Cursor<'_>,
-        input: &Input<'_>,
-        cx: &mut Shared,
-        to: &mut impl Observer,
-    ) -> TokenHead {
-        if left == Some(0) {
-            return TokenHead::Ordinary;
-        }
-        if left.is_none() {
-            match self.is_ordinary(field, cursor, cx) {
-                Ok(true) => return TokenHead::Ordinary,
-                Ok(false) => {}
-                Err(n) if input.eof && n > cursor.rest().len() => {}
-                Err(n) => return TokenHead::Step(self.need(n, cursor, input, cx)),
-            }
-        }
-        let length = match reject::check(field, false, 0, MAX_TOKEN) {
-            Ok(length) => length,
-            Err(reason) => {
-                return TokenHead::Step(self.reject(reason, field, cursor, cx, to));
-            }
-        };
-        if !cx.queue.has_room() {
-            return TokenHead::Step(cursor.owed().unwrap_or(Step::Wait));
-        }
-        cx.sasl = Sasl::Tokens(left.map(|n| n.saturating_sub(1)));
-        let mut entry = Entry::of(Exchange {
-            api_key: ApiKey::SASL_HANDSHAKE,
-            api_version: 0,
-            correlation_id: CorrelationId(0),
-        });
-        entry.token = true;
-        if left.is_none() {
-            entry.answer = Answer::Unknown;
-        }
-        cx.queue.push(entry);
-        let frame_bytes = header::frame_bytes(length);
-        to.observe(REQUEST, self.at, Observation::Token { frame_bytes });
-        to.observe(REQUEST, self.at, cx.in_flight());
-        self.at = self.at.saturating_add(frame_bytes);
-        self.state = State::Token;
-        match cursor.pass_frame(frame_bytes) {
-            0 => TokenHead::Begun,
-            unseen => TokenHead::Step(cursor.owe_and(unseen)),
-        }
-    }
-
-    /// Whether a frame in a token phase of unknown length is an ordinary request. `Err`: so many
-    /// bytes must be shown to tell.
-    fn is_ordinary(&self, field: [u8; 4], cursor: &Cursor<'_>, cx: &Shared) -> Result<bool, usize> {
-        let max = cx.policy.max_request_bytes;
-        let Ok(length) = reject::check(field, false, MIN_REQUEST, max) else {
-            return Ok(false);
-        };
-        match header::read_request(cursor.rest(), length) {
-            ReadHeader::Need(n) => Err(n),
-            ReadHeader::Rejected(_) => Ok(false),
-            ReadHeader::Whole(header) => Ok(header.client_id.is_ok()
-                && cx.knows(header.exchange.api_key, header.exchange.api_version)),
-        }
     }
 
     /// A request has begun: tells its head and puts it into the queue.
@@ -357,7 +317,7 @@ impl RequestLane {
             fault: None,
         };
         to.observe(REQUEST, self.at, opaque);
-        let frame = self.pass_header(&header, false, cursor);
+        let frame = self.pass_header(header, false, cursor);
         self.advance(frame, None, cursor, input, cx, to)
     }
 
@@ -365,7 +325,7 @@ impl RequestLane {
     #[inline]
     fn pass_header(
         &mut self,
-        header: &RequestHeader<'_>,
+        header: RequestHeader<'_>,
         is_read: bool,
         cursor: &mut Cursor<'_>,
     ) -> Frame {
@@ -380,7 +340,7 @@ impl RequestLane {
     #[inline(never)]
     fn enter(
         &mut self,
-        header: &RequestHeader<'_>,
+        header: RequestHeader<'_>,
         root: Root,
         cursor: &mut Cursor<'_>,
         input: &Input<'_>,
@@ -416,6 +376,9 @@ impl RequestLane {
                 return None;
             }
         };
+        if frame.left() > 0 && cursor.rest().is_empty() && !input.eof {
+            return Some(Step::Need(1)); // as the walker would say
+        }
         let walked = frame.is_walked().then(|| {
             let hearing = &mut Hearing {
                 facts: &mut self.facts,
@@ -495,48 +458,6 @@ impl RequestLane {
         };
         to.observe(REQUEST, self.at, end);
     }
-
-    /// Takes a request out of the stream; once it is gone its answer may go.
-    #[cold]
-    fn swallow(
-        &mut self,
-        cursor: &Cursor<'_>,
-        input: &Input<'_>,
-        cx: &mut Shared,
-        to: &mut impl Observer,
-    ) -> Option<Step> {
-        let State::Swallow(request) = &mut self.state else {
-            return None;
-        };
-        if cursor.rest().is_empty() {
-            if input.eof {
-                cx.truncated = true;
-                return Some(Step::Finish);
-            }
-            return Some(Step::Need(1));
-        }
-        let left = usize::try_from(request.left).unwrap_or(usize::MAX);
-        let drop = cursor.rest().len().min(left);
-        request.left = request.left.saturating_sub(drop as u64);
-        self.at = self.at.saturating_add(drop as u64);
-        if request.left == 0 {
-            // (now and not at the next poll: that one need not move this direction, and so nobody
-            // would look whether the other one has an answer to send)
-            let end = Observation::RequestEnd {
-                exchange: request.exchange,
-                frame_bytes: request.frame_bytes,
-            };
-            to.observe(REQUEST, self.at, end);
-            if let Some(entry) = self.facts.entry(cx) {
-                entry.received = Some(input.now);
-            }
-            self.state = State::Head;
-        }
-        Some(Step::Replace {
-            drop,
-            with: Vec::new(),
-        })
-    }
 }
 
 /// Hears what the body of a request tells.
@@ -550,17 +471,17 @@ struct Hearing<'s, O> {
 impl<O: Observer> Listener for Hearing<'_, O> {
     #[inline(always)]
     fn hear(&mut self, event: Event<'_>) {
-        let at = self.body_at.saturating_add(u64::from(event.at));
+        let at = self.body_at.wrapping_add(u64::from(event.at));
         self.facts.take(event, at, self.cx, self.to);
     }
 }
 
-/// What a frame in the raw token phase is.
-enum TokenHead {
-    /// An ordinary request: the phase is over.
-    Ordinary,
+/// What comes next where that may be no ordinary request.
+pub(super) enum Unlike {
+    /// An ordinary request with this length field.
+    Ordinary([u8; 4]),
     /// A token, which has been passed.
     Begun,
-    /// Something must be done first, or to pass the token.
+    /// Something must be done first.
     Step(Step),
 }

@@ -6,13 +6,12 @@ use super::cursor::Cursor;
 use super::findings::Findings;
 use super::frame::{Frame, Walked};
 use super::header;
-use super::pending::{Answer, Entry, Match};
-use super::reject::{self, MAX_TOKEN, MIN_RESPONSE};
+use super::pending::Answer;
+use super::reject::{self, MAX_RESPONSE, MAX_TOKEN, MIN_RESPONSE};
 use super::sasl::Sasl;
 use super::shared::Shared;
 use super::{Input, Step};
-use crate::layout::{Event, Listener, Progress, Root, Walker};
-use crate::local;
+use crate::layout::{Event, Listener, Root, Walker};
 use crate::observation::{
     CloseReason, Exchange, Observation, Observer, OpaqueReason, Outcome, RejectReason,
 };
@@ -46,12 +45,12 @@ pub(super) enum State {
     /// In a raw SASL token, all of which has been passed.
     Token,
     /// An ApiVersions answer, until all of it is there.
-    Held(Begun),
+    Held(Head),
 }
 
 /// A response of which nothing has been consumed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Begun {
+pub(super) struct Head {
     pub(super) exchange: Exchange,
     pub(super) frame_bytes: u64,
 }
@@ -134,6 +133,9 @@ impl ResponseLane {
             if cx.unseen {
                 return cursor.unseen(input.eof);
             }
+            if let Some(owed) = cursor.spent() {
+                return owed;
+            }
             let step = match self.state {
                 State::Head => self.head(&mut cursor, &input, &mut since, cx, to),
                 _ => self.go_on(&mut cursor, &input, cx, to),
@@ -155,68 +157,49 @@ impl ResponseLane {
         to: &mut impl Observer,
     ) -> Option<Step> {
         self.partial = false;
-        let is_ordinary = cx.queue.front().is_none_or(Entry::has_ordinary_answer);
-        if !is_ordinary && let Some(step) = self.answer(cursor, cx, to) {
-            return Some(step);
-        }
         let shown = cursor.rest();
-        if shown.is_empty() {
-            return Some(Self::dry(cursor, input, cx));
-        }
-        let Some(field) = header::length_field(shown) else {
-            return Some(self.need(4, cursor, input, cx));
-        };
-        let mut is_token = false;
-        if !is_ordinary {
-            is_token = match self.is_token(field, cursor, input, cx) {
-                Ok(is_token) => is_token,
-                Err(n) => return Some(self.need(n, cursor, input, cx)),
-            };
-        }
-        let (min, max) = match is_token {
-            true => (0, MAX_TOKEN),
-            false => (MIN_RESPONSE, i32::MAX.unsigned_abs()),
-        };
-        let length = match reject::check(field, self.at == 0, min, max) {
-            Ok(length) => length,
-            Err(reason) => return Some(self.reject(reason, field, cursor, to)),
+        let length = match (cx.queue.front(), header::read_response(shown)) {
+            (Some(front), Some((length, id)))
+                if front.answers(id)
+                    && reject::fits(length, MIN_RESPONSE, MAX_RESPONSE)
+                    && self.at > 0 =>
+            {
+                length
+            }
+            _ => match self.head_unlike(cursor, input, cx, to) {
+                Unlike::Ordinary(length) => length,
+                Unlike::Begun => return None,
+                Unlike::Step(step) => return Some(step),
+            },
         };
         let frame_bytes = header::frame_bytes(length);
-        if is_token {
-            return self.token(frame_bytes, cursor, cx, to);
-        }
-        let Some(id) = header::response_correlation_id(shown) else {
-            return Some(self.need(8, cursor, input, cx));
-        };
-        let entry = match cx.queue.matching(id) {
-            Some(Match::Entry(entry)) => entry,
-            Some(Match::OursFirst) => return None,
-            None => return Some(self.mismatch(id, cursor, cx, to)),
-        };
+        let entry = cx.queue.pop()?;
         let exchange = entry.exchange;
         let is_held = exchange.api_key == ApiKey::API_VERSIONS;
         let root = Root::find(RESPONSE, exchange.api_key, exchange.api_version);
-        let head = Observation::ResponseHead {
+        let told = Observation::ResponseHead {
             exchange,
             frame_bytes,
             latency: (entry.received).map(|received| since.then(received)),
             wait: entry.wait(),
             has_layout: is_held || root.is_some(),
         };
-        to.observe(RESPONSE, self.at, head);
+        to.observe(RESPONSE, self.at, told);
         to.observe(RESPONSE, self.at, cx.in_flight());
         cx.answering = true;
         self.findings.begin();
-        let begun = Begun {
+        let head = Head {
             exchange,
             frame_bytes,
         };
         if is_held {
-            self.state = State::Held(begun);
+            self.state = State::Held(head);
             return None;
         }
         let end = usize::try_from(frame_bytes).unwrap_or(usize::MAX);
-        let (Some(root), Some(body)) = (root, shown.get(HEADER..end)) else {
+        let whole = shown.split_at_checked(end);
+        let whole = whole.and_then(|(frame, rest)| Some((frame.get(HEADER..)?, rest)));
+        let (Some(root), Some((body, rest))) = (root, whole) else {
             if root.is_none() && !entry.opaque {
                 let opaque = Observation::Opaque {
                     exchange,
@@ -225,7 +208,7 @@ impl ResponseLane {
                 };
                 to.observe(RESPONSE, self.at, opaque);
             }
-            return self.enter(begun, root, cursor, input, cx, to);
+            return self.enter(head, root, cursor, input, cx, to);
         };
         // (a response that is all there is never stored, nor is what it takes to go on in it)
         let hearing = &mut Hearing {
@@ -234,20 +217,67 @@ impl ResponseLane {
             exchange,
             to: &mut *to,
         };
-        let left = body.len() as u32;
-        let walked = self.walker.begin_response(root, left, body, hearing);
-        if !matches!(walked, Ok((n, Progress::Done)) if n == body.len()) {
-            let frame = self.pass_header(begun, true, cursor);
+        let begun = (self.walker).enter_response(root, body.len() as u32, body, hearing);
+        if !begun.has_read_all() {
+            let walked = self.walker.follow(begun, body, hearing);
+            let frame = self.pass_header(head, true, cursor);
             return self.advance(frame, Some(walked), cursor, input, cx, to);
         }
-        cursor.pass(end);
+        cursor.pass_to(rest);
         self.at = self.at.wrapping_add(frame_bytes);
         self.end_response(exchange, frame_bytes, true, cx, to);
         None
     }
 
-    /// Nothing is shown.
+    /// Stands between frames where the next may be no answer to the oldest request. That is in the queue
+    /// still.
     #[cold]
+    fn head_unlike(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        input: &Input<'_>,
+        cx: &mut Shared,
+        to: &mut impl Observer,
+    ) -> Unlike {
+        if let Some(step) = self.answer(cursor, cx, to) {
+            return Unlike::Step(step);
+        }
+        let shown = cursor.rest();
+        if shown.is_empty() {
+            return Unlike::Step(Self::dry(cursor, input, cx));
+        }
+        let Some(field) = header::length_field(shown) else {
+            return Unlike::Step(self.need(4, cursor, input, cx));
+        };
+        let is_token = match self.is_token(field, cursor, input, cx) {
+            Ok(is_token) => is_token,
+            Err(n) => return Unlike::Step(self.need(n, cursor, input, cx)),
+        };
+        let (min, max) = match is_token {
+            true => (0, MAX_TOKEN),
+            false => (MIN_RESPONSE, MAX_RESPONSE),
+        };
+        let length = match reject::check(field, self.at == 0, min, max) {
+            Ok(length) => length,
+            Err(reason) => return Unlike::Step(self.reject(reason, field, cursor, to)),
+        };
+        if is_token {
+            let step = self.token(header::frame_bytes(length), cursor, cx, to);
+            return step.map_or(Unlike::Begun, Unlike::Step);
+        }
+        let Some((_, id)) = header::read_response(shown) else {
+            return Unlike::Step(self.need(HEADER, cursor, input, cx));
+        };
+        if !cx.queue.gives_way(id) {
+            return Unlike::Step(self.mismatch(id, cursor, cx, to));
+        }
+        match cx.queue.front() {
+            Some(front) if front.answers(id) => Unlike::Ordinary(length),
+            _ => Unlike::Begun, // with an answer of our own
+        }
+    }
+
+    /// Nothing is shown.
     fn dry(cursor: &Cursor<'_>, input: &Input<'_>, cx: &mut Shared) -> Step {
         if let Some(owed) = cursor.owed() {
             return owed;
@@ -292,29 +322,6 @@ impl ResponseLane {
         cursor.owed().unwrap_or(Step::Need(n))
     }
 
-    /// Sends an answer of our own, if its turn has come, and once what is before it has passed.
-    #[cold]
-    fn answer(
-        &mut self,
-        cursor: &Cursor<'_>,
-        cx: &mut Shared,
-        to: &mut impl Observer,
-    ) -> Option<Step> {
-        let entry = *cx.queue.front().filter(|e| e.answer == Answer::Local)?;
-        if let Some(owed) = cursor.owed() {
-            return Some(owed);
-        }
-        entry.received?;
-        let exchange = entry.exchange;
-        cx.queue.pop();
-        to.observe(RESPONSE, self.at, Observation::Answered { exchange });
-        to.observe(RESPONSE, self.at, cx.in_flight());
-        Some(Step::Replace {
-            drop: 0,
-            with: local::unsupported_api_versions(exchange.correlation_id),
-        })
-    }
-
     #[cold]
     fn reject(
         &mut self,
@@ -329,48 +336,6 @@ impl ResponseLane {
         let length = i32::from_be_bytes(field);
         to.observe(RESPONSE, self.at, Observation::Rejected { reason, length });
         Step::Close(CloseReason::Rejected(RESPONSE, reason))
-    }
-
-    /// Whether the next frame answers a raw SASL token. `Err`: so many bytes must be shown to tell.
-    #[cold]
-    fn is_token(
-        &self,
-        field: [u8; 4],
-        cursor: &Cursor<'_>,
-        input: &Input<'_>,
-        cx: &Shared,
-    ) -> Result<bool, usize> {
-        let Some(front) = cx.queue.front().filter(|entry| entry.token) else {
-            return Ok(false);
-        };
-        let only_token = front.answer == Answer::Expected || cx.queue.len() == 1;
-        if only_token || i32::from_be_bytes(field) < MIN_RESPONSE {
-            return Ok(true);
-        }
-        match header::response_correlation_id(cursor.rest()) {
-            Some(id) => Ok(cx.queue.later(id).is_none()),
-            None if input.eof => Ok(true),
-            None => Err(8),
-        }
-    }
-
-    #[cold]
-    fn token(
-        &mut self,
-        frame_bytes: u64,
-        cursor: &mut Cursor<'_>,
-        cx: &mut Shared,
-        to: &mut impl Observer,
-    ) -> Option<Step> {
-        cx.queue.pop();
-        to.observe(RESPONSE, self.at, Observation::Token { frame_bytes });
-        to.observe(RESPONSE, self.at, cx.in_flight());
-        self.at = self.at.saturating_add(frame_bytes);
-        self.state = State::Token;
-        match cursor.pass_frame(frame_bytes) {
-            0 => None,
-            unseen => Some(cursor.owe_and(unseen)),
-        }
     }
 
     /// A response that answers no request: where klamp rewrites, going on would mean to pass what it
@@ -399,8 +364,8 @@ impl ResponseLane {
 
     /// Passes a response's header. `is_read`: whether its body is to be.
     #[inline]
-    fn pass_header(&mut self, begun: Begun, is_read: bool, cursor: &mut Cursor<'_>) -> Frame {
-        let frame = Frame::new(begun.exchange, begun.frame_bytes, self.at, HEADER, is_read);
+    fn pass_header(&mut self, head: Head, is_read: bool, cursor: &mut Cursor<'_>) -> Frame {
+        let frame = Frame::new(head.exchange, head.frame_bytes, self.at, HEADER, is_read);
         cursor.pass(HEADER);
         self.at = frame.body_at;
         frame
@@ -411,14 +376,14 @@ impl ResponseLane {
     #[inline(never)]
     pub(super) fn enter(
         &mut self,
-        begun: Begun,
+        head: Head,
         root: Option<Root>,
         cursor: &mut Cursor<'_>,
         input: &Input<'_>,
         cx: &mut Shared,
         to: &mut impl Observer,
     ) -> Option<Step> {
-        let frame = self.pass_header(begun, root.is_some(), cursor);
+        let frame = self.pass_header(head, root.is_some(), cursor);
         let mine = frame.mine(cursor.rest());
         let walked = root.map(|root| {
             let hearing = &mut Hearing {
@@ -443,12 +408,15 @@ impl ResponseLane {
     ) -> Option<Step> {
         let frame = match self.state {
             State::Response(frame) => frame,
-            State::Held(begun) => return self.held(begun, cursor, input, cx, to),
+            State::Held(head) => return self.held(head, cursor, input, cx, to),
             State::Head | State::Token => {
                 self.state = State::Head;
                 return None;
             }
         };
+        if frame.left() > 0 && cursor.rest().is_empty() && !input.eof {
+            return Some(Step::Need(1)); // as the walker would say
+        }
         let walked = frame.is_walked().then(|| {
             let hearing = &mut Hearing {
                 findings: &mut self.findings,
@@ -552,6 +520,16 @@ impl ResponseLane {
     }
 }
 
+/// What comes next where that may be no answer to the oldest request.
+enum Unlike {
+    /// It is one, of so many bytes after the length field.
+    Ordinary(u32),
+    /// The queue or the state has changed.
+    Begun,
+    /// Something must be done first.
+    Step(Step),
+}
+
 /// Hears what the body of a response tells.
 struct Hearing<'s, O> {
     findings: &'s mut Findings,
@@ -563,7 +541,7 @@ struct Hearing<'s, O> {
 impl<O: Observer> Listener for Hearing<'_, O> {
     #[inline(always)]
     fn hear(&mut self, event: Event<'_>) {
-        let at = self.body_at.saturating_add(u64::from(event.at));
+        let at = self.body_at.wrapping_add(u64::from(event.at));
         self.findings.take(event, at, self.exchange, self.to);
     }
 }

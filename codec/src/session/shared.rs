@@ -78,7 +78,7 @@ impl Shared {
 
     #[inline]
     pub(super) fn in_flight(&self) -> Observation<'static> {
-        Observation::InFlight(u32::try_from(self.queue.len()).unwrap_or(u32::MAX))
+        Observation::InFlight(self.queue.len() as u32)
     }
 
     /// Whether an answer is still to come that must come, or to come to its end.

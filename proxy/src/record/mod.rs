@@ -206,7 +206,7 @@ impl Record {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn request_end(&mut self, exchange: Exchange, frame_bytes: u64) {
         if let Some(name) = self.claim.take() {
             self.take_name(*name);
@@ -249,7 +249,7 @@ impl Record {
         self.view.set_in_flight(requests);
     }
 
-    #[inline]
+    #[inline(always)]
     fn errors(&mut self, exchange: Exchange, code: ErrorCode, count: u32) {
         let row = self.row(exchange.api_key);
         let is_named = self.shard.error_code(row, code.0, count);

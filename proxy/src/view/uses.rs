@@ -75,16 +75,11 @@ impl Uses {
 }
 
 fn pack(ApiKey(key): ApiKey, version: i16) -> u32 {
-    let ([a, b], [c, d]) = (key.to_be_bytes(), version.to_be_bytes());
-    u32::from_be_bytes([a, b, c, d])
+    u32::from(key.cast_unsigned()) << 16 | u32::from(version.cast_unsigned())
 }
 
 fn unpack(pair: u32) -> (ApiKey, i16) {
-    let [a, b, c, d] = pair.to_be_bytes();
-    (
-        ApiKey(i16::from_be_bytes([a, b])),
-        i16::from_be_bytes([c, d]),
-    )
+    (ApiKey((pair >> 16) as i16), pair as i16)
 }
 
 #[cfg(test)]
