@@ -229,12 +229,16 @@ impl<'a, L: Listener> Straight<'_, 'a, L> {
         (first, min): (u16, u16),
     ) -> Option<()> {
         let found = self.cursor.count_after(before, length);
-        let fits = |&(n, ahead): &(u32, Cursor<'_>)| {
-            u64::from(n).wrapping_mul(min.into()) <= ahead.len() as u64
-        };
-        let Some((count, ahead)) = found.filter(fits) else {
+        let Some((count, ahead)) = found else {
             return self.stop(op);
         };
+        if count == 0 {
+            self.cursor.go(ahead);
+            return Some(());
+        }
+        if u64::from(count).wrapping_mul(min.into()) > ahead.len() as u64 {
+            return self.stop(op);
+        }
         self.cursor.go(ahead);
         let outer = self.depth;
         self.depth = outer.wrapping_add(1);
