@@ -7,6 +7,7 @@
 //! a connection behind that nobody wants.
 
 use crate::destination::{OwnAddresses, Upstream};
+use crate::timers::Timers;
 use klamp_metrics::DialResult;
 use socket2::{SockRef, TcpKeepalive};
 use std::fmt;
@@ -17,7 +18,7 @@ use std::time::Duration;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::Instant;
 
 /// Addresses tried of those that a name has.
 const MOST_ADDRESSES: usize = 16;
@@ -42,9 +43,10 @@ pub(crate) async fn dial(
     look_ups: &LookUps,
     limit: Duration,
     own: &OwnAddresses,
+    timers: &Timers,
 ) -> Result<TcpStream, DialError> {
     let deadline = Instant::now() + limit;
-    let addresses = match timeout_at(deadline, look_up(upstream, look_ups)).await {
+    let addresses = match (timers.timeout_at(deadline, look_up(upstream, look_ups))).await {
         Ok(found) => found.map_err(DialError::LookUp)?,
         Err(_) => return Err(DialError::LookUpTimedOut(limit)),
     };
@@ -53,7 +55,7 @@ pub(crate) async fn dial(
         let left = deadline.saturating_duration_since(Instant::now());
         // What a quick refusal leaves over goes to the addresses that follow.
         let share = left / (addresses.len() - tried) as u32;
-        match attempt(address, share, own).await {
+        match attempt(address, share, own, timers).await {
             Ok(stream) => return Ok(stream),
             Err(failure) => attempts.push(Attempt { address, failure }),
         }
@@ -88,11 +90,13 @@ async fn attempt(
     address: SocketAddr,
     limit: Duration,
     own: &OwnAddresses,
+    timers: &Timers,
 ) -> Result<TcpStream, Failure> {
     if own.contain(address) {
         return Err(Failure::Loop);
     }
-    match timeout(limit, TcpStream::connect(address)).await {
+    let connecting = TcpStream::connect(address);
+    match timers.timeout_at(Instant::now() + limit, connecting).await {
         Ok(Ok(stream)) if is_its_own_peer(&stream) => Err(Failure::Io(refused())),
         Ok(Ok(stream)) => {
             prepare(&SockRef::from(&stream));
@@ -218,6 +222,7 @@ mod tests {
     use super::*;
     use socket2::{Domain, Socket, Type};
     use std::net::{Ipv4Addr, TcpListener};
+    use tokio::time::timeout;
 
     const SECOND: Duration = Duration::from_secs(1);
     const LOCALHOST: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 0);
@@ -257,9 +262,15 @@ mod tests {
     async fn a_dialled_connection_sends_at_once_and_is_probed_when_idle() {
         let listener = TcpListener::bind(LOCALHOST).unwrap();
         let broker = upstream(listener.local_addr().unwrap());
-        let stream = dial(&broker, &LookUps::default(), SECOND, &nobody())
-            .await
-            .unwrap();
+        let stream = dial(
+            &broker,
+            &LookUps::default(),
+            SECOND,
+            &nobody(),
+            &Timers::here(),
+        )
+        .await
+        .unwrap();
         let socket = SockRef::from(&stream);
         assert!(socket.tcp_nodelay().unwrap());
         assert!(socket.keepalive().unwrap());
@@ -276,18 +287,18 @@ mod tests {
         let look_ups = LookUps::default();
         let hanging = (look_ups.0.clone().try_acquire_many_owned(LOOK_UPS as u32)).unwrap();
         for _ in 0..3 {
-            let error = dial(&named, &look_ups, SECOND / 20, &nobody()).await;
+            let error = dial(&named, &look_ups, SECOND / 20, &nobody(), &Timers::here()).await;
             assert!(
                 matches!(error, Err(DialError::LookUpTimedOut(_))),
                 "{error:?}"
             );
         }
         let by_address = upstream(listener.local_addr().unwrap());
-        dial(&by_address, &look_ups, SECOND, &nobody())
+        dial(&by_address, &look_ups, SECOND, &nobody(), &Timers::here())
             .await
             .unwrap();
         drop(hanging);
-        dial(&named, &look_ups, SECOND * 5, &nobody())
+        dial(&named, &look_ups, SECOND * 5, &nobody(), &Timers::here())
             .await
             .unwrap();
         assert_eq!(look_ups.0.available_permits(), LOOK_UPS);
@@ -308,7 +319,14 @@ mod tests {
     #[tokio::test]
     async fn a_refusal_names_the_address() {
         let (address, _kept) = closed();
-        let error = dial(&upstream(address), &LookUps::default(), SECOND, &nobody()).await;
+        let error = dial(
+            &upstream(address),
+            &LookUps::default(),
+            SECOND,
+            &nobody(),
+            &Timers::here(),
+        )
+        .await;
         let error = error.unwrap_err();
         assert_eq!(error.result(), DialResult::Refused);
         assert!(error.to_string().contains(&address.to_string()), "{error}");
@@ -323,6 +341,7 @@ mod tests {
             &LookUps::default(),
             SECOND / 5,
             &nobody(),
+            &Timers::here(),
         )
         .await;
         let error = error.unwrap_err();
@@ -334,9 +353,15 @@ mod tests {
     #[tokio::test]
     async fn a_name_without_an_address_is_told_as_such() {
         let broker = "no-such-host.invalid:9092".parse().unwrap();
-        let error = dial(&broker, &LookUps::default(), SECOND * 30, &nobody())
-            .await
-            .unwrap_err();
+        let error = dial(
+            &broker,
+            &LookUps::default(),
+            SECOND * 30,
+            &nobody(),
+            &Timers::here(),
+        )
+        .await
+        .unwrap_err();
         assert_eq!(error.result(), DialResult::NameNotFound, "{error}");
     }
 
@@ -345,9 +370,15 @@ mod tests {
         let listener = TcpListener::bind(LOCALHOST).unwrap();
         let address = listener.local_addr().unwrap();
         let own = OwnAddresses::new(vec![address]);
-        let error = dial(&upstream(address), &LookUps::default(), SECOND, &own)
-            .await
-            .unwrap_err();
+        let error = dial(
+            &upstream(address),
+            &LookUps::default(),
+            SECOND,
+            &own,
+            &Timers::here(),
+        )
+        .await
+        .unwrap_err();
         assert_eq!(error.result(), DialResult::Loop);
         listener.set_nonblocking(true).unwrap();
         let accepted = listener.accept().map_err(|error| error.kind());
@@ -360,9 +391,15 @@ mod tests {
         let listener = TcpListener::bind(LOCALHOST).unwrap();
         let port = listener.local_addr().unwrap().port();
         let broker = format!("localhost:{port}").parse().unwrap();
-        let stream = dial(&broker, &LookUps::default(), SECOND * 5, &nobody())
-            .await
-            .unwrap();
+        let stream = dial(
+            &broker,
+            &LookUps::default(),
+            SECOND * 5,
+            &nobody(),
+            &Timers::here(),
+        )
+        .await
+        .unwrap();
         assert_eq!(stream.peer_addr().unwrap(), listener.local_addr().unwrap());
     }
 

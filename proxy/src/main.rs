@@ -15,6 +15,7 @@ mod record;
 mod relay;
 mod shown;
 mod table;
+mod timers;
 mod view;
 mod worker;
 

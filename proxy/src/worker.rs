@@ -12,6 +12,7 @@ use crate::dial;
 use crate::log::Admitted;
 use crate::record::{Record, Watch};
 use crate::relay::{Ended, HoldBudget, Local, Relay};
+use crate::timers::Timers;
 use klamp_codec::observation::CloseReason;
 use klamp_codec::session::{Policy, Session};
 use klamp_metrics::{DialResult, Shard};
@@ -44,6 +45,7 @@ pub(crate) struct Service {
     pub(crate) tapes: Arc<Usage>,
     /// How many threads there are.
     pub(crate) threads: usize,
+    pub(crate) timers: Timers,
 }
 
 /// What a thread is told.
@@ -113,7 +115,7 @@ impl Worker {
 /// The life of a thread.
 fn work(inbox: UnboundedReceiver<Order>, service: Arc<Service>) {
     let runtime = Builder::new_current_thread()
-        .enable_all()
+        .enable_io()
         .max_blocking_threads(LOOK_UPS)
         .build_local(LocalOptions::default());
     match runtime {
@@ -124,7 +126,7 @@ fn work(inbox: UnboundedReceiver<Order>, service: Arc<Service>) {
 
 fn follow(runtime: &LocalRuntime, mut inbox: UnboundedReceiver<Order>, service: &Arc<Service>) {
     let shard = service.watch.metrics.shard();
-    let local = Local::new(service.budget.clone());
+    let local = Local::new(service.budget.clone(), service.timers.clone());
     let arena = Arena::new(service.recorder, service.threads, service.tapes.clone());
     runtime.block_on(async {
         while let Some(order) = inbox.recv().await {
@@ -194,7 +196,7 @@ async fn open(
     let started = Instant::now();
     let dialled = tokio::select! {
         biased;
-        dialled = dial::dial(&route.upstream, &route.look_ups, service.dial_timeout, &service.own) => dialled,
+        dialled = dial::dial(&route.upstream, &route.look_ups, service.dial_timeout, &service.own, &service.timers) => dialled,
         () = dial::gone(&client) => {
             record.ended(Ended::Session(CloseReason::Client));
             return None;

@@ -11,6 +11,7 @@ use crate::drain::{self, Signals, Terms};
 use crate::log;
 use crate::record::{self, Watch};
 use crate::relay::HoldBudget;
+use crate::timers::Timers;
 use crate::worker::{Order, Service, Worker};
 use klamp_codec::session::{Clamp, Policy};
 use klamp_codec::versions::TableStore;
@@ -51,6 +52,8 @@ pub(crate) fn run(args: RunArgs) -> Exit {
         .enable_all()
         .build()
         .map_err(Trouble::Start)
+        // (as long as the process: the workers go by its timers)
+        .map(|runtime| Box::leak(Box::new(runtime)))
         .and_then(|runtime| runtime.block_on(serve(config)));
     match served {
         Ok(()) => Exit::Clean,
@@ -137,6 +140,7 @@ async fn serve(config: Config) -> Result<(), Trouble> {
         recorder: config.recorder,
         tapes: watch.captures.tapes.clone(),
         threads: config.threads.get(),
+        timers: Timers::here(),
     });
     let workers = (0..config.threads.get())
         .map(|number| Worker::start(number, service.clone()))

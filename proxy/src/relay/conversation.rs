@@ -171,15 +171,21 @@ impl<C: Wire, U: Wire> Conversation<C, U> {
                 }
             }
             match self.next_due() {
-                Some((deadline, due)) if self.timer.poll(deadline, cx).is_ready() => match due {
-                    Due::Drain => self.tell_drain(),
-                    Due::Parted => {
-                        return Poll::Ready(Ended::Session(self.session.ending()));
+                Some((deadline, due))
+                    if (self.timer)
+                        .poll(deadline, self.member.timers(), cx)
+                        .is_ready() =>
+                {
+                    match due {
+                        Due::Drain => self.tell_drain(),
+                        Due::Parted => {
+                            return Poll::Ready(Ended::Session(self.session.ending()));
+                        }
+                        Due::Stalled(direction) => {
+                            return Poll::Ready(Ended::Session(CloseReason::Stalled(direction)));
+                        }
                     }
-                    Due::Stalled(direction) => {
-                        return Poll::Ready(Ended::Session(CloseReason::Stalled(direction)));
-                    }
-                },
+                }
                 _ => {
                     if busy {
                         cx.waker().wake_by_ref();
@@ -346,7 +352,7 @@ impl<C: Wire, U: Wire> Conversation<C, U> {
         tell_moved(response, Direction::Response, observer);
         match farewell.until() {
             _ if parted.is_ready() => {}
-            Some(until) if timer.poll(until, cx).is_ready() => {}
+            Some(until) if timer.poll(until, member.timers(), cx).is_ready() => {}
             _ => return Poll::Pending,
         }
         Poll::Ready(farewell.ended())

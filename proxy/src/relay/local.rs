@@ -4,6 +4,7 @@
 //! for those that nothing else would wake, and is touched at a connection's start and end only.
 
 use super::pool::{HoldBudget, Pool};
+use crate::timers::Timers;
 use slab::Slab;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -13,6 +14,7 @@ use std::task::{Context, Waker};
 /// What the relays of one thread share.
 pub(crate) struct Local {
     pub(super) pool: Pool,
+    timers: Timers,
     /// How many drains have begun.
     drains: Cell<u32>,
     expired: Cell<bool>,
@@ -21,9 +23,10 @@ pub(crate) struct Local {
 
 impl Local {
     /// For one thread; `budget` is the process's.
-    pub(crate) fn new(budget: Arc<HoldBudget>) -> Rc<Self> {
+    pub(crate) fn new(budget: Arc<HoldBudget>, timers: Timers) -> Rc<Self> {
         Rc::new(Self {
             pool: Pool::new(budget),
+            timers,
             drains: Cell::new(0),
             expired: Cell::new(false),
             members: RefCell::default(),
@@ -81,6 +84,10 @@ impl Member {
 
     pub(super) fn pool(&self) -> &Pool {
         &self.local.pool
+    }
+
+    pub(super) fn timers(&self) -> &Timers {
+        &self.local.timers
     }
 
     /// From the first call on, drains concern this relay, and wake the task behind `cx`.

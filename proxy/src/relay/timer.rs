@@ -2,6 +2,7 @@
 //! nearer than the one it is set to. Going off too early costs one look; being set again with every
 //! message would cost the runtime's timer wheel each time.
 
+use crate::timers::Timers;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Instant;
@@ -29,7 +30,12 @@ pub(super) struct Timer(Option<Pin<Box<Sleep>>>);
 
 impl Timer {
     /// Ready once it is `deadline` or later. Wakes the task by then, and perhaps earlier.
-    pub(super) fn poll(&mut self, deadline: Instant, cx: &mut Context<'_>) -> Poll<()> {
+    pub(super) fn poll(
+        &mut self,
+        deadline: Instant,
+        timers: &Timers,
+        cx: &mut Context<'_>,
+    ) -> Poll<()> {
         let deadline = tokio::time::Instant::from_std(deadline);
         let sleep = match &mut self.0 {
             Some(sleep) => {
@@ -41,7 +47,7 @@ impl Timer {
                 }
                 sleep
             }
-            empty => empty.insert(Box::pin(tokio::time::sleep_until(deadline))),
+            empty => empty.insert(Box::pin(timers.sleep_until(deadline))),
         };
         // Without the task's budget: once that is spent, a poll would not even arm the timer.
         Pin::new(&mut unconstrained(sleep.as_mut())).poll(cx)

@@ -5,6 +5,7 @@
 
 use crate::destination::{OwnAddresses, Upstream};
 use crate::dial::{self, DialError, LookUps};
+use crate::timers::Timers;
 use klamp_codec::clamp::{Malformed, clamp};
 use klamp_codec::local::ask_api_versions;
 use klamp_codec::session::Clamp;
@@ -33,8 +34,14 @@ pub(super) struct Answer {
 /// sides have, since features come with version 3 and above.
 pub(super) async fn ask(broker: &Upstream, limit: Duration) -> Result<Answer, AskError> {
     let deadline = Instant::now() + limit;
-    let mut stream =
-        dial::dial(broker, &LookUps::default(), limit, &OwnAddresses::default()).await?;
+    let mut stream = dial::dial(
+        broker,
+        &LookUps::default(),
+        limit,
+        &OwnAddresses::default(),
+        &Timers::here(),
+    )
+    .await?;
     let mut first = in_time(deadline, limit, exchange(&mut stream, None)).await?;
     match in_time(deadline, limit, exchange(&mut stream, Some(&first.table))).await {
         Ok(second) => Ok(second),

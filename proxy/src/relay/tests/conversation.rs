@@ -507,6 +507,10 @@ fn a_busy_connection_lets_others_have_their_turn_and_wakes_itself() {
         }
     }
     let ((client_wire, client), (broker_wire, broker)) = (scripted(), scripted());
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let _entered = runtime.enter();
     let mut relay = Relay::new(
         client_wire,
         broker_wire,

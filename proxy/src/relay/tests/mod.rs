@@ -12,6 +12,7 @@ mod turns;
 use super::lane::Judge;
 use super::pool::HoldBudget;
 use super::{Local, Meter};
+use crate::timers::Timers;
 use klamp_codec::Direction;
 use klamp_codec::observation::{Observation, Observer};
 use klamp_codec::session::{Clamp, Input, NonKafka, Policy, Session, Step};
@@ -52,7 +53,7 @@ impl<F: FnMut(Input<'_>) -> Step> Judge for F {
 }
 
 fn local() -> Rc<Local> {
-    Local::new(HoldBudget::new(1 << 20))
+    Local::new(HoldBudget::new(1 << 20), Timers::here())
 }
 
 fn session() -> Session {

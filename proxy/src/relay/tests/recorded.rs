@@ -47,9 +47,9 @@ fn a_crowd_that_triggers_on_each_connection_stays_within_the_budget() {
         opaque: false,
     };
     let arena = Arena::new(settings, 1, usage.clone());
-    let local = local();
     let mut most = [0, 0];
     runtime.block_on(async {
+        let local = local();
         let mut open = Vec::new();
         for n in 0..CROWD {
             let peer = "10.0.0.1:4000".parse().unwrap();
