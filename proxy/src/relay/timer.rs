@@ -11,16 +11,27 @@ use tokio::time::Sleep;
 
 /// The time, read on first use.
 #[derive(Default)]
-pub(super) struct Clock(Option<Instant>);
+pub(super) struct Clock {
+    read: Option<Instant>,
+    is_old: bool,
+}
 
 impl Clock {
     pub(super) fn now(&mut self) -> Instant {
-        *(self.0).get_or_insert_with(|| tokio::time::Instant::now().into_std())
+        if self.is_old {
+            (self.read, self.is_old) = (None, false);
+        }
+        self.recent()
+    }
+
+    /// The time when it was read last, less than a turn ago: for what need not be exact.
+    pub(super) fn recent(&mut self) -> Instant {
+        *(self.read).get_or_insert_with(|| tokio::time::Instant::now().into_std())
     }
 
     /// Time has passed, or may have: the next use reads it again.
     pub(super) fn restart(&mut self) {
-        self.0 = None;
+        self.is_old = true;
     }
 }
 

@@ -229,7 +229,7 @@ impl Lane {
     ) -> Result<Poll<usize>, Fault> {
         match arrived {
             Poll::Pending => {
-                self.waiting_since.get_or_insert_with(|| clock.now());
+                self.waits(clock);
                 Ok(Poll::Pending)
             }
             Poll::Ready(arrived) => {
@@ -239,6 +239,11 @@ impl Lane {
                 Ok(Poll::Ready(n))
             }
         }
+    }
+
+    /// There is room, and nothing comes.
+    pub(super) fn waits(&mut self, clock: &mut Clock) {
+        self.waiting_since.get_or_insert_with(|| clock.recent());
     }
 
     /// `n` bytes, or the end, have come into the buffer.

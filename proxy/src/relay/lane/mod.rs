@@ -186,6 +186,10 @@ impl Lane {
                         self.pace = Pace::Busy;
                         return Ok(moved);
                     }
+                    if reads > 0 && has_nothing(from, io.cx) {
+                        self.waits(io.clock);
+                        break;
+                    }
                     match self.look(from, io, &mut judge)? {
                         Poll::Pending => break,
                         Poll::Ready(Some(news)) => moved |= news,
@@ -214,9 +218,7 @@ impl Lane {
     /// its socket has any, which costs less than a turn, and leaves the waker there as well.
     pub(super) fn wake(&mut self, from: &impl Wire, cx: &mut Context<'_>) {
         let only_reads = self.waiting_since.is_some() && !self.has_to_write();
-        let mut has_nothing =
-            || (from.tcp()).is_some_and(|from| from.poll_read_ready(cx).is_pending());
-        if !(only_reads && has_nothing()) {
+        if !(only_reads && has_nothing(from, cx)) {
             self.unpark();
         }
     }
@@ -393,4 +395,9 @@ impl Lane {
     pub(super) fn moved(&mut self) -> u64 {
         std::mem::take(&mut self.moved)
     }
+}
+
+/// Whether a socket has no bytes, which costs less to ask than to read; leaves the task's waker there then.
+fn has_nothing(from: &impl Wire, cx: &mut Context<'_>) -> bool {
+    (from.tcp()).is_some_and(|from| from.poll_read_ready(cx).is_pending())
 }
