@@ -83,6 +83,25 @@ fn a_request_is_shown_field_by_field_with_the_heads_of_its_batches() {
 }
 
 #[test]
+fn what_would_fool_a_terminal_is_escaped_and_other_text_is_not() {
+    for (name, text, json) in [
+        ("\u{9b}2J", r#""\u{9b}2J""#, r#""\u009b2J""#),
+        ("\u{202e}x", r#""\u{202e}x""#, r#""\u202ex""#),
+        ("\u{e0001}", r#""\u{e0001}""#, r#""\udb40\udc01""#),
+        ("af\u{e9}", "\"af\u{e9}\"", "\"af\u{e9}\""),
+        ("\u{1f980}", "\"\u{1f980}\"", "\"\u{1f980}\""),
+    ] {
+        let mut frame = produce(b"");
+        let at = frame.windows(4).position(|it| it == b"\x1b[2J").unwrap();
+        frame[at..at + 4].copy_from_slice(name.as_bytes());
+        let told = rendered::<Text>(Message::Request, &frame);
+        assert!(told.contains(&format!("Name: {text}\n")), "{told}");
+        let told = rendered::<Json>(Message::Request, &frame);
+        assert!(told.contains(&format!("\"name\":{json},")), "{told}");
+    }
+}
+
+#[test]
 fn records_that_are_no_batches_are_not_taken_for_some() {
     let batches = |records: &[u8]| {
         let text = rendered::<Text>(Message::Request, &produce(records));

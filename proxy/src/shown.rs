@@ -1,6 +1,7 @@
 //! What peers call themselves, made fit for a log line or a page: no control characters, no bytes
 //! that fool a terminal, no length that a peer chooses.
 
+use klamp_codec::render::is_plain;
 use std::fmt::{self, Write};
 
 /// Characters of a name that are shown.
@@ -32,6 +33,38 @@ fn cut(f: &mut fmt::Formatter<'_>, mut escaped: impl Iterator<Item = char>) -> f
     }
 }
 
+/// A line of which some may be of a peer's choosing, escaped where it would fool a terminal.
+pub(crate) fn line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for char in text.chars() {
+        match is_plain(char) {
+            true => line.push(char),
+            false => line.extend(char.escape_debug()),
+        }
+    }
+    line
+}
+
+/// The same JSON: what would fool a terminal can only stand in its strings, and is escaped there.
+pub(crate) fn json(text: String) -> String {
+    let is_shown = |char: char| is_plain(char) || char == '\n';
+    if text.chars().all(is_shown) {
+        return text;
+    }
+    let mut json = String::with_capacity(text.len());
+    for char in text.chars() {
+        if is_shown(char) {
+            json.push(char);
+            continue;
+        }
+        for unit in char.encode_utf16(&mut [0; 2]) {
+            // A String takes all.
+            let _ = write!(json, "\\u{unit:04x}");
+        }
+    }
+    json
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -43,6 +76,21 @@ mod tests {
         assert_eq!(shown("café".as_bytes()), "café");
         assert_eq!(shown(b""), "");
         assert_eq!(Shown(None).to_string(), "-");
+    }
+
+    #[test]
+    fn a_line_and_json_have_nothing_that_could_fool_a_terminal_and_lose_nothing() {
+        let hostile = "caf\u{e9} \u{9b}31m\u{202e}\u{1b}[2J\u{7f}\u{e0001}\"\\";
+        let safe = "caf\u{e9} \\u{9b}31m\\u{202e}\\u{1b}[2J\\u{7f}\\u{e0001}\"\\";
+        assert_eq!(line(hostile), safe);
+        let value = serde_json::json!({"name": hostile, hostile: [hostile]});
+        for text in [value.to_string(), format!("{value:#}")] {
+            let safe = json(text);
+            let is_shown = |char: char| is_plain(char) || char == '\n';
+            assert!(safe.chars().all(is_shown), "{safe}");
+            let back: serde_json::Value = serde_json::from_str(&safe).unwrap();
+            assert_eq!(back, value);
+        }
     }
 
     #[test]

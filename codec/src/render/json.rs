@@ -5,6 +5,7 @@
 //! adds stands beside the message: `trailingBytes`, `broken`.
 
 use super::form::{Batch, ClientId, End, Form, Head, Scope, Shown, UnknownTag};
+use super::plain::is_plain;
 use crate::types::{ApiKey, Direction};
 use base64::Engine as _;
 use base64::display::Base64Display;
@@ -240,9 +241,12 @@ impl fmt::Display for Escaped<'_> {
                 '"' => f.write_str("\\\"")?,
                 '\\' => f.write_str("\\\\")?,
                 '\n' => f.write_str("\\n")?,
-                // What a terminal would take for a command is no control character of JSON's.
-                char if char.is_control() => write!(f, "\\u{:04x}", u32::from(char))?,
-                char => f.write_char(char)?,
+                char if is_plain(char) => f.write_char(char)?,
+                char => {
+                    for unit in char.encode_utf16(&mut [0; 2]) {
+                        write!(f, "\\u{unit:04x}")?;
+                    }
+                }
             }
         }
         f.write_char('"')

@@ -9,6 +9,7 @@
 mod form;
 mod json;
 mod line;
+mod plain;
 mod reading;
 pub(crate) mod records;
 mod text;
@@ -18,6 +19,7 @@ pub use form::{
 };
 pub use json::Json;
 pub use line::Line;
+pub use plain::is_plain;
 pub use records::batch_bytes;
 pub use text::Text;
 

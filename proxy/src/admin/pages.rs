@@ -1,6 +1,7 @@
 //! From a request to a page: who may see it, which one it is, and in which form.
 
 use super::{AdminState, Stage, Surface, captures, clients, connections, metrics, versions};
+use crate::shown;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -141,7 +142,7 @@ impl Form {
         match self {
             Self::Text => Answer::text(StatusCode::OK, text(report)),
             Self::Json => match serde_json::to_string_pretty(report) {
-                Ok(body) => Answer::of(JSON, (body + "\n").into_bytes()),
+                Ok(body) => Answer::of(JSON, (shown::json(body) + "\n").into_bytes()),
                 Err(error) => Answer::text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
             },
         }

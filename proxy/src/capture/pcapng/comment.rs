@@ -4,6 +4,7 @@
 //! And a comment has at most 65,535 bytes, while a peer decides how much there is to say.
 
 use crate::capture::facts::{Facts, Named, times};
+use crate::shown;
 use klamp_codec::kept::{Change, Kept, Part, Reading};
 use klamp_codec::mend::{Mended, WithheldList};
 use klamp_codec::observation::OpaqueReason;
@@ -233,7 +234,7 @@ impl Note {
         note.is_token = first.starts_with(TOKEN);
         note.answers = answers(first);
         for line in lines {
-            let line: String = line.chars().filter(|char| !char.is_control()).collect();
+            let line = shown::line(line);
             let (key, value) = line.split_once(": ").unwrap_or(("", &line));
             match key {
                 "received" => {

@@ -11,7 +11,7 @@ pub(crate) mod tests;
 
 use super::facts::Named;
 use super::{Capture, Cause};
-use crate::shown::Shown;
+use crate::shown::{self, Shown};
 use klamp_codec::Direction;
 use klamp_codec::mend::mend;
 use packets::{KAFKA_PORT, Packets};
@@ -82,8 +82,7 @@ pub(crate) fn write(capture: &Capture, records: bool, out: impl Write) -> io::Re
 fn about(capture: &Capture, cause: &Cause<'_>) -> String {
     let mut out = String::new();
     let mut line = |name: &str, value: &dyn std::fmt::Display| {
-        let value = value.to_string();
-        let value: String = value.chars().filter(|char| !char.is_control()).collect();
+        let value = shown::line(&value.to_string());
         // A String takes all.
         let _ = writeln!(out, "{name}: {}", comment::cut(&value, 2048));
     };

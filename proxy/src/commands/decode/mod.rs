@@ -21,6 +21,7 @@ mod topics;
 
 use crate::capture::pcapng::APPLICATION;
 use crate::cli::{DecodeArgs, Exit};
+use crate::shown;
 use connections::Connections;
 use klamp_codec::render::{Json, Line, Message, Text};
 use packets::{Item, Kind};
@@ -164,8 +165,7 @@ fn captured(
                 is_own = application.is_some_and(|name| name.starts_with(APPLICATION));
                 let comment = comment.filter(|_| is_own).unwrap_or_default();
                 for line in comment.lines() {
-                    let line: String = line.chars().filter(|char| !char.is_control()).collect();
-                    shared.say(&format!("# {line}\n"));
+                    shared.say(&format!("# {}\n", shown::line(line)));
                 }
             }
             Item::Packet(at, packet) => {

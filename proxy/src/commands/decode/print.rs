@@ -6,6 +6,7 @@ use super::talk::{Ends, Half};
 use super::told::Style;
 use super::topics::Topics;
 use crate::capture::facts::{Bounded, Topic};
+use crate::shown;
 use base64::display::Base64Display;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use klamp_codec::render::End;
@@ -281,7 +282,7 @@ pub(super) fn json(
     };
     // Maps and numbers that JSON has.
     if let Ok(line) = serde_json::to_string(&exchange) {
-        out.push_str(&line);
+        out.push_str(&shown::json(line));
         out.push('\n');
     }
 }
