@@ -10,7 +10,7 @@ use super::told::Told;
 use crate::capture::pcapng::comment::Note;
 use klamp_codec::layout::Root;
 use klamp_codec::observation::Exchange;
-use klamp_codec::render::{End, Message, Render, Requests};
+use klamp_codec::render::{Cause, End, Message, Render, Requests};
 use klamp_codec::{ApiKey, CorrelationId, Direction};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -279,7 +279,9 @@ impl Frames for Talk {
             return;
         };
         let (end, told) = open.render.end();
-        let is_broken = matches!(end, End::Broken(_)) && !open.about.is_header_only();
+        // (what nobody here knows may well be whole)
+        let is_damage = |end| matches!(end, End::Broken(broken) if broken.cause != Cause::NoLayout);
+        let is_broken = is_damage(end) && !open.about.is_header_only();
         self.shared.count_frame(is_broken);
         let half = Half {
             told,

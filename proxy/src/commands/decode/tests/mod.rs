@@ -260,3 +260,58 @@ fn what_was_withheld_is_told_with_the_size_that_it_had() {
     );
     assert!(out.contains(", 27 bytes: no answer in the file"), "{out}");
 }
+
+#[test]
+fn a_frame_of_an_api_that_nobody_knows_is_no_damage() {
+    let unknown = |mut kept: Kept, hole: u32| {
+        kept.reading = Reading::Opaque(OpaqueReason::UnknownKey);
+        kept.bytes += u64::from(hole);
+        kept.parts.push(Part::Hole(hole));
+        kept
+    };
+    for hole in [0, 10] {
+        let asked = unknown(request(9_999, 0, 2, 0, b""), hole);
+        let answered = unknown(response(9_999, 0, 2, 3, b""), hole);
+        let file = own(vec![asked, answered]);
+        let lines = exchange_lines(&file);
+        assert!(
+            lines[0].contains(" api key 9999 v0, correlation id 2, "),
+            "{lines:?}"
+        );
+        let why = match hole {
+            0 => "no layout is known of this version",
+            _ => "the API is not known",
+        };
+        assert_eq!(lines[0].matches(why).count(), 2, "{lines:?}");
+        for style in [Style::Text, Style::Json] {
+            let (out, read) = decoded(&file, style);
+            assert_eq!(read, Ok(()), "{out}");
+        }
+    }
+}
+
+#[test]
+fn nothing_that_a_peer_says_fools_a_terminal() {
+    // (the client id stands behind its length, and is as long as `app`)
+    let hostile = |name: &str| {
+        let mut frame = request(3, 1, 2, 0, &[b"\0\0\0\x01\0\x03", name.as_bytes()].concat());
+        if let Part::Bytes(bytes) = &mut frame.parts[0] {
+            bytes[14..17].copy_from_slice(name.as_bytes());
+        }
+        frame
+    };
+    let names = ["\u{9b}J", "\u{202e}", "\u{200b}", "\u{1b}[J"];
+    let mut capture = capture(CLIENT, BROKER, names.map(hostile).to_vec());
+    capture.reason = names.concat();
+    capture.client_id = Some(names.concat());
+    capture.software = Some((names.concat(), names.concat()));
+    for file in [file(&capture), foreign(&capture)] {
+        for style in [Style::Line, Style::Text, Style::Json] {
+            let (out, read) = decoded(&file, style);
+            assert_eq!(read, Ok(()), "{out}");
+            assert!(out.contains("202e"), "{out:?}");
+            let is_shown = |char| klamp_codec::render::is_plain(char) || char == '\n';
+            assert!(out.chars().all(is_shown), "{out:?}");
+        }
+    }
+}
