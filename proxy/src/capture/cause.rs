@@ -7,7 +7,6 @@ use super::pcapng::comment::facts;
 use super::{Capture, Reason};
 use klamp_codec::kept::{Change, Kept, Reading};
 use klamp_codec::observation::{Exchange, OpaqueReason};
-use klamp_codec::render::End;
 use klamp_codec::{ApiKey, Direction};
 
 /// Frames that are looked at, the newest first.
@@ -57,14 +56,15 @@ fn is_about(capture: &Capture, kept: &Kept) -> bool {
     };
     match capture.kind {
         "unnamed" | "beyond" | "error_code" if is_response && kept.reading == Reading::Whole => {
-            let facts = facts(kept);
-            // (of a long one the code may not have been kept)
-            let is_cut = || {
-                let of_this = capture.reason.ends_with(&format!(" in {api_key}"));
-                of_this && !matches!(facts.end, Some(End::Whole(_)))
-            };
-            let mut codes = facts.errors.kept.keys();
-            codes.any(|code| is(Reason::Code(api_key, *code))) || is_cut()
+            // (where not all of it is kept, it has them beside it)
+            let beside = kept
+                .errors
+                .iter()
+                .any(|(code, _)| is(Reason::Code(api_key, *code)));
+            beside || {
+                let read = facts(kept).errors.kept;
+                read.keys().any(|code| is(Reason::Code(api_key, *code)))
+            }
         }
         "malformed" => {
             kept.reading == Reading::Opaque(OpaqueReason::Malformed)
@@ -154,6 +154,8 @@ mod tests {
         if let klamp_codec::kept::Part::Bytes(bytes) = &mut long.parts[0] {
             bytes.truncate(20);
         }
+        assert_eq!(about(code(250), vec![long.clone()]), None);
+        long.errors = vec![(klamp_codec::ErrorCode(250), 1)];
         assert_eq!(about(code(250), cut), response(2));
     }
 

@@ -119,7 +119,10 @@ pub(super) fn size_of_piece(frames: &[Kept]) -> usize {
         Part::Bytes(bytes) => size_of::<Part>() + bytes.capacity(),
         Part::Hole(_) => size_of::<Part>(),
     };
-    let frame = |frame: &Kept| size_of::<Kept>() + frame.parts.iter().map(part).sum::<usize>();
+    let frame = |frame: &Kept| {
+        let errors = size_of_val(frame.errors.as_slice());
+        size_of::<Kept>() + errors + frame.parts.iter().map(part).sum::<usize>()
+    };
     size_of::<Piece>() + frames.iter().map(frame).sum::<usize>()
 }
 
