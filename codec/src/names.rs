@@ -40,7 +40,25 @@ impl fmt::Display for ApiKey {
     }
 }
 
+/// What codes were called before, in releases from 0.8.2 on; all others have had one name.
+const OLDER_ERRORS: [(ErrorCode, &str); 5] = [
+    (ErrorCode(-1), "UNKNOWN"),                         // still in 0.11
+    (ErrorCode(6), "NOT_LEADER_FOR_PARTITION"),         // still in 2.4
+    (ErrorCode(14), "GROUP_LOAD_IN_PROGRESS"),          // still in 0.10
+    (ErrorCode(15), "GROUP_COORDINATOR_NOT_AVAILABLE"), // still in 0.10
+    (ErrorCode(16), "NOT_COORDINATOR_FOR_GROUP"),       // still in 0.10
+];
+
 impl ErrorCode {
+    /// The code of that name, in capitals or not, as it stands in the `Errors` of any release of Kafka's.
+    pub fn of_name(name: &str) -> Option<Self> {
+        let is = |own: &str| own.eq_ignore_ascii_case(name);
+        let older = || OLDER_ERRORS.iter().find(|(_, older)| is(older));
+        Self::named()
+            .find(|code| code.name().is_some_and(is))
+            .or_else(|| older().map(|(code, _)| *code))
+    }
+
     /// The code's name as in Kafka's `Errors` (`NOT_LEADER_OR_FOLLOWER`, `NONE` for 0); `None` where
     /// nobody here knows the code.
     pub fn name(self) -> Option<&'static str> {

@@ -33,6 +33,27 @@ fn every_code_of_kafka_protocols_has_the_same_name_here() {
 }
 
 #[test]
+fn a_code_is_found_by_its_name_or_one_that_it_had_before() {
+    for code in ErrorCode::named() {
+        let name = code.to_string();
+        assert_eq!(ErrorCode::of_name(&name), Some(code));
+        assert_eq!(ErrorCode::of_name(&name.to_lowercase()), Some(code));
+    }
+    for (name, code) in [
+        ("UNKNOWN", -1),
+        ("NOT_LEADER_FOR_PARTITION", 6),
+        ("GROUP_LOAD_IN_PROGRESS", 14),
+        ("GROUP_COORDINATOR_NOT_AVAILABLE", 15),
+        ("not_coordinator_for_group", 16),
+    ] {
+        assert_eq!(ErrorCode::of_name(name), Some(ErrorCode(code)));
+    }
+    for name in ["", "UNNAMED_250", "6", "NOT_LEADER"] {
+        assert_eq!(ErrorCode::of_name(name), None);
+    }
+}
+
+#[test]
 fn every_key_of_kafka_protocols_has_the_same_name_here() {
     for key in Schema::iter() {
         let here = ApiKey(key as i16);

@@ -133,15 +133,9 @@ fn api_key(text: &str) -> Option<ApiKey> {
 }
 
 fn error_code(text: &str) -> Option<ErrorCode> {
-    let is = |code: &ErrorCode| {
-        code.name()
-            .is_some_and(|name| name.eq_ignore_ascii_case(text))
-    };
     // (as codes without a name are shown)
     let number = text.strip_prefix("UNNAMED_").unwrap_or(text);
-    ErrorCode::named()
-        .find(is)
-        .or_else(|| number.parse().ok().map(ErrorCode))
+    ErrorCode::of_name(text).or_else(|| number.parse().ok().map(ErrorCode))
 }
 
 /// A list of triggers, ready to be asked.
@@ -312,6 +306,9 @@ mod tests {
         assert_eq!(codes("not_leader_or_follower,6"), [6]);
         assert_eq!(codes("-1,250,2000"), [-1, 250, 2000]);
         assert_eq!(codes("UNNAMED_250"), [250]);
+        assert_eq!(codes("NOT_LEADER_FOR_PARTITION"), [6]);
+        let list = triggers("Fetch:NOT_LEADER_FOR_PARTITION").to_string();
+        assert_eq!(list, "Fetch:NOT_LEADER_OR_FOLLOWER");
         assert_eq!(
             codes("Fetch:OFFSET_OUT_OF_RANGE,fetch:-7,1:3000"),
             [-7, 1, 3000]
