@@ -13,6 +13,12 @@ pub trait Observer {
     /// `at` is the offset in the stream of `direction` (bytes as received, from the connection's
     /// start) at which the thing observed ends or, for frames, begins.
     fn observe(&mut self, direction: Direction, at: u64, what: Observation<'_>);
+
+    /// Up to which offset in the stream of `direction` holes are worth telling. Asked behind each that was
+    /// told: a frame may have thousands, and an observer that wants to hear of a few only.
+    fn holes_upto(&self, _direction: Direction) -> u64 {
+        u64::MAX
+    }
 }
 
 /// Names a request: what its response is matched by.

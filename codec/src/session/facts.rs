@@ -78,10 +78,6 @@ impl Facts {
                     entry.wait_ms = ms;
                 }
             }
-            (role, Value::Skipped(bytes)) => {
-                let records = role == Role::Records;
-                to.observe(Direction::Request, at, Observation::Hole { bytes, records });
-            }
             _ => self.take_known(event, at, cx, to),
         }
     }

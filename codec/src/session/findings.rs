@@ -59,10 +59,6 @@ impl Findings {
             (Role::ErrorCode, Value::Int(code)) => code,
             (Role::ThrottleTime, Value::Int(0)) => return,
             (Role::ThrottleTime, Value::Int(ms)) => return throttled(ms, at, exchange, to),
-            (role, Value::Skipped(bytes)) => {
-                let records = role == Role::Records;
-                return to.observe(RESPONSE, at, Observation::Hole { bytes, records });
-            }
             _ => return self.take_other(event, at, to),
         };
         match self.codes.get_mut(self.last) {

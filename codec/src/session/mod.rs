@@ -4,6 +4,7 @@
 //! debt: whoever moves the bytes settles it in full before polling that direction again, and then
 //! polls at once, even when no new bytes have come.
 
+mod body;
 mod cursor;
 mod facts;
 mod findings;

@@ -1,6 +1,7 @@
 //! The direction from client to broker: reads each header, fills the queue, walks the body for what
 //! it tells (acks, waits, software), and takes out the one request that klamp answers itself.
 
+use super::body::Body;
 use super::cursor::Cursor;
 use super::facts::Facts;
 use super::frame::{Frame, Walked};
@@ -10,7 +11,7 @@ use super::reject::{self, MIN_REQUEST};
 use super::sasl::Sasl;
 use super::shared::Shared;
 use super::{Clamp, Input, NonKafka, Step};
-use crate::layout::{Event, Listener, Root, Walker};
+use crate::layout::{Event, Listener, Root, Value, Walker};
 use crate::observation::{
     CloseReason, Exchange, Observation, Observer, OpaqueReason, RejectReason,
 };
@@ -156,7 +157,7 @@ impl RequestLane {
         let left = body.len() as u32;
         let hearing = &mut Hearing {
             facts: &mut self.facts,
-            body_at: self.at.wrapping_add(header.read as u64),
+            body: Body::new(REQUEST, self.at.wrapping_add(header.read as u64)),
             cx: &mut *cx,
             to: &mut *to,
         };
@@ -350,7 +351,7 @@ impl RequestLane {
         let frame = self.pass_header(header, true, cursor);
         let hearing = &mut Hearing {
             facts: &mut self.facts,
-            body_at: frame.body_at,
+            body: Body::new(REQUEST, frame.body_at),
             cx: &mut *cx,
             to: &mut *to,
         };
@@ -382,7 +383,7 @@ impl RequestLane {
         let walked = frame.is_walked().then(|| {
             let hearing = &mut Hearing {
                 facts: &mut self.facts,
-                body_at: frame.body_at,
+                body: Body::new(REQUEST, frame.body_at),
                 cx: &mut *cx,
                 to: &mut *to,
             };
@@ -463,7 +464,7 @@ impl RequestLane {
 /// Hears what the body of a request tells.
 struct Hearing<'s, O> {
     facts: &'s mut Facts,
-    body_at: u64,
+    body: Body,
     cx: &'s mut Shared,
     to: &'s mut O,
 }
@@ -471,7 +472,10 @@ struct Hearing<'s, O> {
 impl<O: Observer> Listener for Hearing<'_, O> {
     #[inline(always)]
     fn hear(&mut self, event: Event<'_>) {
-        let at = self.body_at.wrapping_add(u64::from(event.at));
+        if let Value::Skipped(bytes) = event.value {
+            return self.body.hole(event.role, event.at, bytes, self.to);
+        }
+        let at = self.body.place(event.at);
         self.facts.take(event, at, self.cx, self.to);
     }
 }

@@ -2,6 +2,7 @@
 //! for its error codes, holds the ApiVersions answer until it is whole, and sends klamp's own
 //! answers when their turn comes.
 
+use super::body::Body;
 use super::cursor::Cursor;
 use super::findings::Findings;
 use super::frame::{Frame, Walked};
@@ -11,7 +12,7 @@ use super::reject::{self, MAX_RESPONSE, MAX_TOKEN, MIN_RESPONSE};
 use super::sasl::Sasl;
 use super::shared::Shared;
 use super::{Input, Step};
-use crate::layout::{Event, Listener, Root, Walker};
+use crate::layout::{Event, Listener, Root, Value, Walker};
 use crate::observation::{
     CloseReason, Exchange, Observation, Observer, OpaqueReason, Outcome, RejectReason,
 };
@@ -213,7 +214,7 @@ impl ResponseLane {
         // (a response that is all there is never stored, nor is what it takes to go on in it)
         let hearing = &mut Hearing {
             findings: &mut self.findings,
-            body_at: self.at.wrapping_add(HEADER as u64),
+            body: Body::new(RESPONSE, self.at.wrapping_add(HEADER as u64)),
             exchange,
             to: &mut *to,
         };
@@ -388,7 +389,7 @@ impl ResponseLane {
         let walked = root.map(|root| {
             let hearing = &mut Hearing {
                 findings: &mut self.findings,
-                body_at: frame.body_at,
+                body: Body::new(RESPONSE, frame.body_at),
                 exchange: frame.exchange,
                 to: &mut *to,
             };
@@ -420,7 +421,7 @@ impl ResponseLane {
         let walked = frame.is_walked().then(|| {
             let hearing = &mut Hearing {
                 findings: &mut self.findings,
-                body_at: frame.body_at,
+                body: Body::new(RESPONSE, frame.body_at),
                 exchange: frame.exchange,
                 to: &mut *to,
             };
@@ -533,7 +534,7 @@ enum Unlike {
 /// Hears what the body of a response tells.
 struct Hearing<'s, O> {
     findings: &'s mut Findings,
-    body_at: u64,
+    body: Body,
     exchange: Exchange,
     to: &'s mut O,
 }
@@ -541,7 +542,10 @@ struct Hearing<'s, O> {
 impl<O: Observer> Listener for Hearing<'_, O> {
     #[inline(always)]
     fn hear(&mut self, event: Event<'_>) {
-        let at = self.body_at.wrapping_add(u64::from(event.at));
+        if let Value::Skipped(bytes) = event.value {
+            return self.body.hole(event.role, event.at, bytes, self.to);
+        }
+        let at = self.body.place(event.at);
         self.findings.take(event, at, self.exchange, self.to);
     }
 }

@@ -376,6 +376,11 @@ impl Record {
 }
 
 impl Observer for Record {
+    #[inline(always)]
+    fn holes_upto(&self, direction: Direction) -> u64 {
+        self.recorder.holes_upto(direction)
+    }
+
     // (inlined, since each place that calls it knows which observation it has: nothing is made, handed
     // over and taken apart again)
     #[inline(always)]

@@ -27,7 +27,7 @@ fn traced(load: &Load) -> u64 {
 
 /// Exchanges that the larger of two runs under valgrind has more.
 fn more(load: &Load) -> u64 {
-    (load.requests() / 100).clamp(50, 2_000)
+    (load.requests() / 10).clamp(200, 4_000)
 }
 
 /// The system calls of an exchange.

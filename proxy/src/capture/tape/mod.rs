@@ -205,7 +205,17 @@ impl Tape {
         } else if hole.start < cut.from.get() {
             self.hole_in_part(cut, hole);
         }
-        // (as a rule a hole of a very large frame is where nothing is kept any more)
+    }
+
+    /// Behind that, nothing is kept of the latest frame, so that holes there are not worth hearing of: a
+    /// very large frame has thousands.
+    #[inline(always)]
+    pub(crate) fn holes_upto(&self, direction: Direction) -> u64 {
+        let side = self.side(direction);
+        match side.cut.upto.get() == side.end.get() {
+            true => side.cut.from.get(),
+            false => u64::MAX,
+        }
     }
 
     /// The same in a frame that is kept in part. What is left out does not count.

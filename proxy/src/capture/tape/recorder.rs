@@ -52,6 +52,15 @@ impl Recorder {
         }
     }
 
+    /// Up to which offset of the stream it wants to hear of holes.
+    #[inline(always)]
+    pub(crate) fn holes_upto(&self, direction: Direction) -> u64 {
+        match self {
+            Self::On(tape) => tape.holes_upto(direction),
+            Self::Off | Self::Blank(_) => 0,
+        }
+    }
+
     /// So often this code stands in the latest response.
     pub(crate) fn error(&self, code: ErrorCode, count: u32) {
         if let Self::On(tape) = self {

@@ -43,6 +43,10 @@ struct Lane {
 struct Ears<'a>(&'a Recorder);
 
 impl Observer for Ears<'_> {
+    fn holes_upto(&self, direction: Direction) -> u64 {
+        self.0.holes_upto(direction)
+    }
+
     fn observe(&mut self, direction: Direction, at: u64, what: Observation<'_>) {
         self.0.observe(direction, at, &what);
         if let Observation::Errors { code, count, .. } = what
