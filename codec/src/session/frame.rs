@@ -1,8 +1,10 @@
 //! A frame on its way through: how much of it is left, and the walk through its body. It never holds
 //! the frame; what is of no interest may be moved without being shown.
 
+use super::cursor::Cursor;
 use crate::layout::{Progress, WalkError, Walker};
-use crate::observation::Exchange;
+use crate::observation::{Exchange, Observation, Observer, OpaqueReason};
+use crate::types::Direction;
 
 /// A frame whose header has been read.
 #[derive(Clone, Copy, Debug)]
@@ -21,19 +23,6 @@ pub(super) struct Frame {
 
 /// What a walker says of the bytes that it was shown.
 pub(super) type Walked = Result<(usize, Progress), WalkError>;
-
-/// What became of the bytes shown to a frame.
-pub(super) struct Advance {
-    /// Bytes of what was shown that belong to the frame and are done with.
-    pub(super) seen: usize,
-    /// Bytes after those that need never be shown. Not 0 only where all that was shown is seen.
-    pub(super) unseen: u32,
-    /// How many bytes of the frame follow its message, where that is now known to have ended: they are
-    /// all among the seen and the unseen.
-    pub(super) trailing: u32,
-    /// The body turned out not to fit its layout: from here on the frame is not read.
-    pub(super) fault: Option<WalkError>,
-}
 
 impl Frame {
     /// A frame of `bytes` that begins at the offset `at` of the stream, of which the header's fixed part of
@@ -84,49 +73,65 @@ impl Frame {
         self.walked
     }
 
-    /// Consumes what is [`mine`](Self::mine), of which the lane's walker has said `walked`; `None` where it
-    /// was not asked.
+    /// Consumes what is [`mine`](Self::mine) of what `cursor` shows, of which the lane's walker has said
+    /// `walked`; `None` where it was not asked. `at` is the lane's offset. Tells `to` where the message ends
+    /// before its frame does, and where it turns out not to fit its layout; from there on it is not read.
+    /// Returns how many bytes after those that are shown need never be.
     pub(super) fn advance(
         &mut self,
         walker: &mut Walker,
         walked: Option<Walked>,
-        mine: &[u8],
-    ) -> Advance {
-        let mut advance = Advance {
-            seen: 0,
-            unseen: 0,
-            trailing: 0,
-            fault: None,
-        };
+        cursor: &mut Cursor<'_>,
+        at: &mut u64,
+        direction: Direction,
+        to: &mut impl Observer,
+    ) -> u64 {
+        let (exchange, mine) = (self.exchange, self.mine(cursor.rest()).len());
+        let (mut seen, mut unseen, mut trailing, mut fault) = (0, 0, 0, None);
         if let Some(walked) = walked {
             match walked {
                 Ok((n, Progress::Done)) => {
-                    advance.seen = n.min(mine.len());
-                    advance.trailing = self.left.saturating_sub(advance.seen as u32);
+                    seen = n.min(mine);
+                    trailing = self.left.saturating_sub(seen as u32);
                     self.walked = false;
                 }
                 Ok((_, Progress::Skippable(n))) => {
-                    advance.seen = mine.len();
-                    advance.unseen = n;
-                    advance.fault = walker.skip(n).err();
+                    seen = mine;
+                    unseen = n;
+                    fault = walker.skip(n).err();
                 }
-                Ok((_, Progress::NeedBytes)) => advance.seen = mine.len(),
-                Err(error) => advance.fault = Some(error),
+                Ok((_, Progress::NeedBytes)) => seen = mine,
+                Err(error) => fault = Some(error),
             }
-            let consumed = advance.unseen.saturating_add(advance.seen as u32);
+            let consumed = unseen.saturating_add(seen as u32);
             self.left = self.left.saturating_sub(consumed);
-            if advance.fault.is_some() {
+            if fault.is_some() {
                 self.walked = false;
                 self.understood = false;
             }
         }
         if !self.walked {
-            let behind = mine.len().saturating_sub(advance.seen);
+            let behind = mine.saturating_sub(seen);
             self.left = self.left.saturating_sub(behind as u32);
-            advance.seen = mine.len();
-            advance.unseen = advance.unseen.saturating_add(self.left);
+            seen = mine;
+            unseen = unseen.saturating_add(self.left);
             self.left = 0;
         }
-        advance
+        cursor.pass(seen);
+        let unseen = u64::from(unseen);
+        *at = at.saturating_add(unseen).saturating_add(seen as u64);
+        if trailing > 0 {
+            let bytes = trailing;
+            to.observe(direction, *at, Observation::Trailing { exchange, bytes });
+        }
+        if fault.is_some() {
+            let opaque = Observation::Opaque {
+                exchange,
+                reason: OpaqueReason::Malformed,
+                fault,
+            };
+            to.observe(direction, self.body_at, opaque);
+        }
+        unseen
     }
 }

@@ -404,33 +404,21 @@ impl RequestLane {
         cx: &mut Shared,
         to: &mut impl Observer,
     ) -> Option<Step> {
-        let (exchange, mine) = (frame.exchange, frame.mine(cursor.rest()));
-        let advance = frame.advance(&mut self.walker, walked, mine);
-        cursor.pass(advance.seen);
-        let unseen = u64::from(advance.unseen);
-        let consumed = unseen.saturating_add(advance.seen as u64);
-        self.at = self.at.saturating_add(consumed);
-        if advance.trailing > 0 {
-            let bytes = advance.trailing;
-            to.observe(REQUEST, self.at, Observation::Trailing { exchange, bytes });
-        }
-        if let Some(fault) = advance.fault {
-            if let Some(entry) = self.facts.entry(cx) {
-                entry.opaque = true;
-            }
-            let opaque = Observation::Opaque {
-                exchange,
-                reason: OpaqueReason::Malformed,
-                fault: Some(fault),
-            };
-            to.observe(REQUEST, frame.body_at, opaque);
+        let was_understood = frame.understood();
+        let (walker, at) = (&mut self.walker, &mut self.at);
+        let unseen = frame.advance(walker, walked, cursor, at, REQUEST, to);
+        if was_understood
+            && !frame.understood()
+            && let Some(entry) = self.facts.entry(cx)
+        {
+            entry.opaque = true;
         }
         if unseen == 0 && frame.is_over() {
             self.state = State::Head;
             if let Some(entry) = self.facts.entry(cx) {
                 entry.received = Some(input.now);
             }
-            self.end_request(exchange, frame.bytes, input.now, cx, to);
+            self.end_request(frame.exchange, frame.bytes, input.now, cx, to);
             return None;
         }
         self.state = State::Request(frame);

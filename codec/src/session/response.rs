@@ -442,27 +442,11 @@ impl ResponseLane {
         cx: &mut Shared,
         to: &mut impl Observer,
     ) -> Option<Step> {
-        let (exchange, mine) = (frame.exchange, frame.mine(cursor.rest()));
-        let advance = frame.advance(&mut self.walker, walked, mine);
-        cursor.pass(advance.seen);
-        let unseen = u64::from(advance.unseen);
-        let consumed = unseen.saturating_add(advance.seen as u64);
-        self.at = self.at.saturating_add(consumed);
-        if advance.trailing > 0 {
-            let bytes = advance.trailing;
-            to.observe(RESPONSE, self.at, Observation::Trailing { exchange, bytes });
-        }
-        if let Some(fault) = advance.fault {
-            let opaque = Observation::Opaque {
-                exchange,
-                reason: OpaqueReason::Malformed,
-                fault: Some(fault),
-            };
-            to.observe(RESPONSE, frame.body_at, opaque);
-        }
+        let (walker, at) = (&mut self.walker, &mut self.at);
+        let unseen = frame.advance(walker, walked, cursor, at, RESPONSE, to);
         if unseen == 0 && frame.is_over() {
             self.state = State::Head;
-            self.end_response(exchange, frame.bytes, frame.understood(), cx, to);
+            self.end_response(frame.exchange, frame.bytes, frame.understood(), cx, to);
             return None;
         }
         self.state = State::Response(frame);
