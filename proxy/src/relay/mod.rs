@@ -17,7 +17,7 @@ mod local;
 mod pool;
 mod splice;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod timer;
 mod wire;
 

@@ -111,7 +111,7 @@ fn framed(parts: &[&[u8]]) -> Vec<u8> {
 }
 
 /// Random numbers that are the same in every run (xorshift64*).
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
     fn next(&mut self) -> u64 {
@@ -122,7 +122,7 @@ impl Random {
     }
 
     /// From 0 to `most`.
-    fn up_to(&mut self, most: usize) -> usize {
+    pub(crate) fn up_to(&mut self, most: usize) -> usize {
         (self.next() >> 16) as usize % (most + 1)
     }
 

@@ -1,6 +1,7 @@
 //! What is kept of frames, and what is not.
 
 use super::*;
+use crate::relay::tests::Random;
 use klamp_codec::ApiKey;
 use klamp_codec::kept::{Change, Reading};
 use std::time::Duration;
@@ -354,4 +355,60 @@ fn of_an_answer_that_is_not_kept_to_its_end_all_error_codes_are_told() {
     assert_eq!(frame.reading, Reading::Whole);
     assert!(matches!(frame.parts.last(), Some(Part::Hole(_))));
     assert_eq!(frame.errors, [(ErrorCode(6), 1_999), (ErrorCode(250), 1)]);
+}
+
+/// Frames of all kinds stand next to each other in any order, and are cut wherever: what is to be left out
+/// is nowhere in memory, and but for what turns out late to be malformed not even for a moment.
+#[test]
+fn no_secret_stands_in_the_memory_of_a_tape_however_frames_come_and_are_cut() {
+    let secret = batch(&b"secret".repeat(5));
+    let large = batch(&b"secret".repeat(3_000));
+    let kinds = |kind: usize, id: u8| match kind {
+        0 => find_of_many_letters(id),
+        1 => malformed(id),
+        2 => produce(id, &[&secret[..], &secret, b"secret of no batch"].concat()),
+        3 => produce(id, &large),
+        4 => unheard_of(id),
+        5 => trailing(id),
+        6 => produce(id, &secret),
+        // (that is known of it only when its word has passed)
+        7 => malformed_late(id, b"hidden"),
+        _ => find(id),
+    };
+    for seed in 1..40 {
+        let mut random = Random(seed);
+        let mut rig = Rig::new();
+        rig.splices = random.up_to(1) == 0;
+        let exchanges: Vec<_> = (0..20).map(|id| kinds(random.up_to(9), id)).collect();
+        let [requests, responses] = [0, 1].map(|side| {
+            let bytes = exchanges.iter().map(|both| both[side].1.clone());
+            bytes.collect::<Vec<_>>().concat()
+        });
+        let mut left = [&requests[..], &responses];
+        // (the broker does not answer before it was asked)
+        let most = [300, 3_000, 30_000][random.up_to(2)];
+        while let Some(side) = left.iter().position(|bytes| !bytes.is_empty()) {
+            let piece = left[side].len().min(1 + random.up_to(most));
+            let (piece, rest) = left[side].split_at(piece);
+            left[side] = rest;
+            rig.sends([Request, Response][side], piece);
+            let reel = rig.tape().reel.borrow();
+            // (what came before was looked at when it came)
+            let chunks: Vec<_> = reel.chunks().map(|chunk| &chunk.bytes).collect();
+            let latest = &chunks[chunks.len().saturating_sub(5)..];
+            let has_secret = |bytes: &[u8]| bytes.windows(6).any(|bytes| bytes == b"secret");
+            assert!(!latest.iter().any(|bytes| has_secret(bytes)), "seed {seed}");
+        }
+        let frames = rig.frames();
+        for frame in &frames {
+            let is_word = |bytes: &[u8]| bytes == b"secret" || bytes == b"hidden";
+            assert!(!bytes_of(frame).windows(6).any(is_word), "seed {seed}");
+        }
+        for chunk in rig.tape().reel.borrow().chunks() {
+            let has_word = chunk.bytes.windows(6).any(|bytes| bytes == b"hidden");
+            assert!(!has_word, "seed {seed}");
+        }
+        let last = frames.last().unwrap();
+        assert_eq!(last.at + last.bytes, responses.len() as u64, "seed {seed}");
+    }
 }

@@ -236,6 +236,18 @@ fn malformed(id: u8) -> [(Direction, Vec<u8>); 2] {
     ]
 }
 
+/// FindCoordinator v1 that is malformed behind a string, as is its answer.
+fn malformed_late(id: u8, word: &[u8; 6]) -> [(Direction, Vec<u8>); 2] {
+    let answer = [b"\0\0\0\0\0\0\0\x06", &word[..], b"\0\0"].concat();
+    [
+        (
+            Request,
+            request(10, 1, id, &[b"\0\x06", &word[..]].concat()),
+        ),
+        (Response, response(id, &answer)),
+    ]
+}
+
 /// An API that nobody has heard of, with an answer.
 fn unheard_of(id: u8) -> [(Direction, Vec<u8>); 2] {
     [
@@ -254,12 +266,13 @@ fn trailing(id: u8) -> [(Direction, Vec<u8>); 2] {
 /// All of it in one conversation.
 fn everything() -> Vec<(Direction, Vec<u8>)> {
     let batches = [batch(b"secret"), batch(b""), batch(&b"secret".repeat(9))].concat();
-    let script: [&[_]; 10] = [
+    let script: [&[_]; 11] = [
         &versions(1),
         &find(2),
         &plain(3),
         &produce(4, &batches),
         &malformed(5),
+        &malformed_late(11, b"secret"),
         &unheard_of(6),
         &trailing(7),
         &find(8),
