@@ -229,9 +229,9 @@ pub(crate) struct RunArgs {
     #[arg(value_parser = time_limit, help_heading = "Limits")]
     response_progress_timeout: TimeLimit,
 
-    /// Memory for the latest requests and answers of each connection, on all connections together,
-    /// and, up to a quarter of it, for captures made of them. Taken as they come; 0 keeps none, else
-    /// at least 1MiB.
+    /// Memory for the latest requests and answers of each connection (up to 128KiB of one connection,
+    /// and 16KiB of one message), on all connections together, and, up to a quarter of it, for captures
+    /// made of them. Taken as they come; 0 keeps none, else at least 1MiB.
     #[arg(
         long,
         env = "KLAMP_CAPTURE_MEMORY",
@@ -241,12 +241,13 @@ pub(crate) struct RunArgs {
     #[arg(value_parser = capture_memory, help_heading = "Captures")]
     capture_memory: usize,
 
-    /// Keep the content of records too, of which captures else have the heads of batches alone.
+    /// Keep the content of records too, of which captures else have the heads of batches alone: that of
+    /// messages of up to 16KiB.
     #[arg(long, env = "KLAMP_CAPTURE_RECORDS", help_heading = "Captures")]
     capture_records: bool,
 
-    /// Keep messages that klamp cannot read, of which captures else have the header alone: nobody can
-    /// say where in them secrets are.
+    /// Keep messages of up to 16KiB that klamp cannot read, of which captures else have the header alone:
+    /// nobody can say where in them secrets are.
     #[arg(long, env = "KLAMP_CAPTURE_OPAQUE", help_heading = "Captures")]
     capture_opaque: bool,
 

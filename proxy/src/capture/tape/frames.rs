@@ -107,12 +107,12 @@ impl<'a> Stream<'a> {
             }
         }
         for noted in &self.notes {
-            if let Note::Token(bytes) = noted.note {
-                found.push(noted.token(direction, bytes));
-            } else if let Ok(place) = found.binary_search_by_key(&noted.at, |frame| frame.at) {
+            if let Ok(place) = found.binary_search_by_key(&noted.at, |frame| frame.at) {
                 found[place].note(noted.note);
             }
         }
+        let tokens = self.notes.iter().filter_map(|noted| noted.token(direction));
+        found.extend(tokens);
         found
     }
 
@@ -186,8 +186,11 @@ impl<'a> Stream<'a> {
 }
 
 impl Noted {
-    fn token<'a>(&self, direction: Direction, bytes: u64) -> Found<'a> {
-        Found {
+    fn token<'a>(&self, direction: Direction) -> Option<Found<'a>> {
+        let Note::Token(bytes) = self.note else {
+            return None;
+        };
+        Some(Found {
             direction,
             exchange: None,
             at: self.at,
@@ -200,7 +203,7 @@ impl Noted {
             errors: Vec::new(),
             pieces: Vec::new(),
             order: self.order,
-        }
+        })
     }
 }
 

@@ -87,8 +87,8 @@ impl Tape {
         }
         left.clear();
         drop(left);
-        if self.is_common.get() {
-            from = self.common(&mut pieces, from..upto, shown);
+        if self.common.get() > 0 {
+            from = self.keep_shared(&mut pieces, from..upto, shown);
         }
         self.piece(&mut pieces, from..upto, shown);
         from = from.max(upto);
@@ -117,7 +117,7 @@ impl Tape {
         }
     }
 
-    /// What is left out is a raw SASL token, or a frame but for its header: where it begins.
+    /// What is left out is a raw SASL token, or all but heads: where it begins.
     #[cold]
     #[inline(never)]
     fn no_field(
@@ -128,8 +128,10 @@ impl Tape {
         shown: Shown<'_>,
     ) -> u64 {
         let direction = pieces.direction;
-        if it.what == What::Opaque {
-            return it.start + header(direction, it.start, shown);
+        match it.what {
+            What::Opaque => return it.start + header(direction, it.start, shown),
+            What::Heads => return self.batches(pieces, from, it, shown),
+            What::Field | What::Records | What::Token => {}
         }
         self.piece(pieces, *from..it.start, shown);
         self.note(direction, it.start, Note::Token(it.bytes.into()));
@@ -142,10 +144,9 @@ impl Tape {
     /// An answer that many connections get alike stands in the arena, once; where what does not begins.
     #[cold]
     #[inline(never)]
-    fn common(self: &Rc<Self>, pieces: &mut Pieces, of: Range<u64>, shown: Shown<'_>) -> u64 {
-        self.is_common.set(false);
-        let side = self.side(Direction::Response);
-        if of != (side.frame.get()..side.end.get()) {
+    fn keep_shared(self: &Rc<Self>, pieces: &mut Pieces, of: Range<u64>, shown: Shown<'_>) -> u64 {
+        let (side, end) = (self.side(Direction::Response), self.common.replace(0));
+        if of != (side.frame.get()..end) {
             return of.start;
         }
         let body = of.start + frames::ANSWER_HEADER..of.end;
@@ -155,8 +156,10 @@ impl Tape {
             return of.start;
         };
         self.piece(pieces, of.start..body.start, shown);
-        self.known_piece(pieces, body.start, known);
-        of.end
+        match self.known_piece(pieces, body.start, known) {
+            true => of.end,
+            false => body.start,
+        }
     }
 
     /// Records that are not just one batch: where what is left out of them begins behind the last head
@@ -193,13 +196,12 @@ impl Tape {
 /// Whether these records are one batch of magic 2, as they are as a rule.
 #[inline(always)]
 fn is_batch(records: &Left, shown: Shown<'_>) -> bool {
-    let Some([_, _, _, _, _, _, _, _, length @ .., _, _, _, _, magic]) =
-        shown.chunk::<17>(records.start)
-    else {
+    let Some(head) = shown.chunk::<{ BATCH_HEAD as usize }>(records.start) else {
         return false;
     };
-    let bytes = u32::from_be_bytes(*length).wrapping_add(12);
-    bytes == records.bytes && *magic == 2 && u64::from(bytes) >= BATCH_HEAD
+    let [_, _, _, _, _, _, _, _, a, b, c, d, _, _, _, _, magic, ..] = head;
+    let bytes = u32::from_be_bytes([*a, *b, *c, *d]).wrapping_add(12);
+    bytes == records.bytes && *magic == 2
 }
 
 /// Bytes of the header of the frame that begins at `at`.

@@ -14,8 +14,10 @@ pub(super) struct Left {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
     Field,
-    /// The heads of whose batches are kept.
+    /// The heads of whose batches are kept, or all where that is asked for.
     Records,
+    /// Records of a frame that is kept in part: the heads in any case.
+    Heads,
     /// A frame of which the header is kept.
     Opaque,
     /// A raw SASL token.

@@ -59,8 +59,8 @@ pub(crate) struct Tape {
     frames: Cell<u64>,
     /// What was told last of an answer.
     told: Cell<Option<Told>>,
-    /// Whether what is shown is an answer that many connections get alike.
-    is_common: Cell<bool>,
+    /// The end of an answer that many connections get alike; 0: none is being shown.
+    common: Cell<u64>,
     reel: RefCell<Reel>,
 }
 
@@ -105,7 +105,7 @@ impl Tape {
             now: Cell::new(now),
             frames: Cell::new(0),
             told: Cell::default(),
-            is_common: Cell::default(),
+            common: Cell::default(),
             reel: RefCell::default(),
         });
         arena.join();
@@ -153,7 +153,7 @@ impl Tape {
                 let starts = at.saturating_sub(u64::from(*bytes));
                 self.hole(direction, Left::new(starts, *bytes, What::Field));
             }
-            Observation::Learned(_) => self.is_common.set(true),
+            Observation::Learned(_) => self.common.set(self.side(direction).end.get()),
             Observation::Token { frame_bytes } => self.token(direction, at, *frame_bytes),
             _ => {}
         }
@@ -221,14 +221,15 @@ impl Tape {
     /// The same in a frame that is kept in part. What is left out does not count.
     #[inline(never)]
     fn hole_in_part(&self, cut: &Cut, hole: Left) {
-        if hole.what == What::Records && self.arena.settings.records {
-            return;
-        }
+        let what = match hole.what {
+            What::Records if self.arena.settings.records => What::Heads,
+            what => what,
+        };
         let bytes = u64::from(hole.bytes);
         let from = (cut.from.get() + bytes).saturating_sub(HOLE);
         cut.from
             .set(from.max(hole.start + bytes).min(cut.upto.get()));
-        self.arena.left.borrow_mut().push(hole);
+        (self.arena.left.borrow_mut()).push(Left { what, ..hole });
     }
 
     /// The latest frame is left out from there on.
@@ -254,7 +255,7 @@ impl Tape {
     fn opaque(self: &Rc<Self>, direction: Direction, reason: OpaqueReason) {
         let (side, frame) = (self.side(direction), self.side(direction).frame.get());
         self.note(direction, frame, Note::Opaque(reason));
-        if self.arena.settings.opaque {
+        if self.arena.settings.opaque && side.end.get() - frame <= FRAME {
             return;
         }
         self.arena

@@ -29,6 +29,13 @@ impl<'a> Shown<'a> {
             .get(start..place.end.wrapping_sub(self.at) as usize)
     }
 
+    /// All from an offset on.
+    #[cold]
+    fn from(self, at: u64) -> Option<&'a [u8]> {
+        let bytes = self.bytes.get(at.wrapping_sub(self.at) as usize..);
+        bytes.filter(|bytes| !bytes.is_empty())
+    }
+
     /// So many bytes from an offset on.
     #[inline(always)]
     pub(super) fn chunk<const N: usize>(self, from: u64) -> Option<&'a [u8; N]> {
@@ -89,14 +96,14 @@ impl Tape {
             .put::<BYTES, _>(words)
     }
 
-    /// Appends what stands from one offset of a stream up to another, if all of it is shown.
+    /// Appends what stands from one offset of a stream up to another, as far as it is shown.
     #[inline(always)]
     pub(super) fn piece(self: &Rc<Self>, pieces: &mut Pieces, of: Range<u64>, shown: Shown<'_>) {
         let at = of.start;
         if of.is_empty() {
             return;
         }
-        let Some(bytes) = shown.between(of) else {
+        let Some(bytes) = shown.between(of).or_else(|| shown.from(at)) else {
             return;
         };
         let direction = pieces.direction;
@@ -108,36 +115,34 @@ impl Tape {
             reel.put_run(direction, at, nanos, first, bytes)
         };
         drop(reel);
-        pieces.is_open = has_room;
-        if !has_room {
-            self.run_in_pieces(direction, at, bytes);
-        }
+        pieces.is_open = has_room || self.run_in_pieces(direction, at, bytes);
     }
 
-    /// Appends a piece that is known by this number, at `at`; nothing where there is no room for that.
-    pub(super) fn known_piece(&self, pieces: &mut Pieces, at: u64, known: u16) {
-        if pieces.is_open {
-            let words = entry::known(at, known);
-            pieces.is_open = self.reel.borrow_mut().put::<KNOWN, _>(words);
-        }
+    /// Appends a piece that is known by this number, at `at`; `false` where there is no room for that.
+    pub(super) fn known_piece(&self, pieces: &mut Pieces, at: u64, known: u16) -> bool {
+        let words = entry::known(at, known);
+        pieces.is_open = pieces.is_open && self.reel.borrow_mut().put::<KNOWN, _>(words);
+        pieces.is_open
     }
 
+    /// `false` where there is no memory to be had for all of them.
     #[cold]
     #[inline(never)]
-    fn run_in_pieces(self: &Rc<Self>, direction: Direction, mut at: u64, mut bytes: &[u8]) {
+    fn run_in_pieces(self: &Rc<Self>, direction: Direction, mut at: u64, mut bytes: &[u8]) -> bool {
         while !bytes.is_empty() {
             let wanted = RUN + bytes.len().next_multiple_of(8);
             let mut reel = self.make_room(self.reel.borrow_mut(), wanted);
             let room = reel.room().saturating_sub(RUN);
             let (piece, rest) = bytes.split_at(room.min(bytes.len()));
             if piece.is_empty() {
-                return;
+                return false;
             }
             let (nanos, first) = (self.nanos(), self.side(direction).first.get());
             reel.put_run(direction, at, nanos, first, piece);
             at += piece.len() as u64;
             bytes = rest;
         }
+        true
     }
 
     /// Room in the current chunk for so many bytes, or at least for a piece of them; none where there is

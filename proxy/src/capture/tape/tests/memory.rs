@@ -88,13 +88,10 @@ fn connections_that_come_and_go_leave_nothing() {
 #[test]
 fn connections_that_have_said_hardly_more_than_that_they_are_there_take_little() {
     let arena = Arena::new(NOTHING_ELSE, 1, Arc::default()).unwrap();
-    let keys = 0..60_u8;
-    let rows: Vec<_> = keys.flat_map(|key| [0, key, 0, 0, 0, 2]).collect();
     let mut rigs = Vec::new();
     for n in 0..100 {
         let mut rig = Rig::in_arena(&arena, Clamp::Encode);
-        let told = response(n, &[&[0, 0, 0, 0, 0, 60][..], &rows].concat());
-        let script = [(Request, request(18, 0, n, &[])), (Response, told)];
+        let script = long_versions(n, 1);
         play(&mut rig, &script);
         let kept: Vec<_> = rig.frames().iter().map(bytes_of).collect();
         assert_eq!(kept, script.map(|(_, bytes)| bytes));
@@ -104,6 +101,37 @@ fn connections_that_have_said_hardly_more_than_that_they_are_there_take_little()
     }
     let each = arena.used() / rigs.len();
     assert!(each <= 512, "{each}");
+}
+
+/// ApiVersions v0 of a client with a name of so many letters, and an answer of 60 keys.
+fn long_versions(id: u8, letters: usize) -> [(Direction, Vec<u8>); 2] {
+    let name = [&(letters as u16).to_be_bytes()[..], &vec![b'c'; letters]].concat();
+    let asked = framed(&[&[0, 18, 0, 0, 0, 0, 0, id], &name]);
+    let rows: Vec<_> = (0..60_u8).flat_map(|key| [0, key, 0, 0, 0, 2]).collect();
+    let told = response(id, &[&[0, 0, 0, 0, 0, 60][..], &rows].concat());
+    [(Request, asked), (Response, told)]
+}
+
+#[test]
+fn an_answer_that_many_get_alike_is_kept_wherever_in_a_chunk_it_comes() {
+    for letters in 0..460 {
+        let mut rig = Rig::with(NOTHING_ELSE, Clamp::Off);
+        let script = [long_versions(1, letters), long_versions(2, 0)].concat();
+        play(&mut rig, &script);
+        // In one read with others, one of which has bytes behind it.
+        let [asked, told] = long_versions(3, 0);
+        let [trailing_asked, (_, trailing)] = trailing(4);
+        let [find_asked, (_, found)] = find(5);
+        play(&mut rig, &[asked, trailing_asked, find_asked]);
+        rig.sends(Response, &[&told.1[..], &trailing, &found].concat());
+        let frames = rig.frames();
+        let sent = script.iter().map(|(_, bytes)| bytes);
+        for (frame, sent) in frames.iter().zip(sent) {
+            assert_eq!(bytes_of(frame), *sent, "{letters} letters");
+        }
+        assert_eq!(bytes_of(&frames[7]), told.1, "{letters} letters");
+        assert_eq!(bytes_of(&frames[9]), found, "{letters} letters");
+    }
 }
 
 #[test]

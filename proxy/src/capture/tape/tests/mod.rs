@@ -266,11 +266,12 @@ fn trailing(id: u8) -> [(Direction, Vec<u8>); 2] {
 /// All of it in one conversation.
 fn everything() -> Vec<(Direction, Vec<u8>)> {
     let batches = [batch(b"secret"), batch(b""), batch(&b"secret".repeat(9))].concat();
-    let script: [&[_]; 11] = [
+    let script: [&[_]; 12] = [
         &versions(1),
         &find(2),
         &plain(3),
         &produce(4, &batches),
+        &produce(12, &batch(b"secret secret")),
         &malformed(5),
         &malformed_late(11, b"secret"),
         &unheard_of(6),
