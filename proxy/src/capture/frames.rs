@@ -4,7 +4,7 @@
 //! for that. So what there is does not change any more and is shared: what comes is a piece of its own that
 //! knows the one before it, and whoever reads sorts out what stands in it twice.
 
-use klamp_codec::kept::{Kept, Part, Reading};
+use klamp_codec::kept::{Kept, Part};
 use std::sync::Arc;
 
 /// Frames in order of time. A clone shares them, and does not see what is added to the other.
@@ -14,8 +14,8 @@ pub(crate) struct Frames {
     pieces: usize,
     len: usize,
     bytes: usize,
-    /// Where the frame of each direction begins that had not come to its end.
-    open: [Option<u64>; 2],
+    /// Where the latest frame of each direction begins.
+    latest: [Option<u64>; 2],
 }
 
 #[derive(Debug)]
@@ -25,18 +25,17 @@ struct Piece {
 }
 
 impl Frames {
-    /// Adds frames. One that was there already but had not come to its end, of which there is no more
-    /// than the header, is the same frame.
+    /// Adds frames. The latest of a direction may come again, if it had not come to its end: as a rule there
+    /// was no more of it than the header.
     pub(crate) fn add(&mut self, frames: Vec<Kept>) {
         if frames.is_empty() {
             return;
         }
         for frame in &frames {
-            let open = &mut self.open[frame.direction as usize];
-            if *open != Some(frame.at) {
+            let latest = &mut self.latest[frame.direction as usize];
+            if latest.replace(frame.at) != Some(frame.at) {
                 self.len += 1;
             }
-            *open = (frame.reading == Reading::Unfinished).then_some(frame.at);
         }
         self.bytes += size_of_piece(&frames);
         self.pieces += 1;
@@ -75,21 +74,16 @@ impl Frames {
     pub(crate) fn all(&self) -> Vec<&Kept> {
         let pieces: Vec<_> = self.pieces_back().collect();
         let mut all: Vec<&Kept> = Vec::with_capacity(self.len);
-        let mut open = [None; 2];
+        let mut latest = [None; 2];
         for frame in pieces.iter().rev().flat_map(|piece| &piece.frames) {
-            let open = &mut open[frame.direction as usize];
-            let same = open.and_then(|index: usize| all.get_mut(index));
-            let index = match same.filter(|same| same.at == frame.at) {
-                Some(same) => {
-                    *same = frame;
-                    *open
-                }
-                None => {
-                    all.push(frame);
-                    Some(all.len() - 1)
-                }
-            };
-            *open = index.filter(|_| frame.reading == Reading::Unfinished);
+            let latest = &mut latest[frame.direction as usize];
+            let same = latest.and_then(|index: usize| all.get_mut(index));
+            if let Some(same) = same.filter(|same| same.at == frame.at) {
+                *same = frame;
+            } else {
+                *latest = Some(all.len());
+                all.push(frame);
+            }
         }
         all
     }
@@ -131,6 +125,7 @@ mod tests {
     use super::super::tests::frame;
     use super::*;
     use klamp_codec::Direction;
+    use klamp_codec::kept::Reading;
 
     fn unfinished(bytes: u64) -> Kept {
         Kept {

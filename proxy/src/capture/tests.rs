@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use std::{fs, io};
 
 /// A frame of so many bytes, like no other.
-pub(super) fn frame(bytes: u64) -> Kept {
+pub(crate) fn frame(bytes: u64) -> Kept {
     static AT: AtomicU64 = AtomicU64::new(0);
     Kept {
         direction: Direction::Request,

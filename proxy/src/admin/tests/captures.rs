@@ -2,7 +2,7 @@
 //! an operator's browser.
 
 use super::*;
-use crate::capture::tests::capture;
+use crate::capture::tests::{capture, frame};
 use std::time::{Duration, Instant};
 
 /// Status, headers and body.
@@ -37,8 +37,7 @@ impl Rig {
         let mut capture = capture(id, 10);
         capture.client_id = Some(client_id.to_owned());
         capture.software = Some(("librdkafka".to_owned(), "2.5.0".to_owned()));
-        let frame = capture.frames.all()[0].clone();
-        capture.frames.add(vec![frame.clone(), frame]);
+        capture.frames.add(vec![frame(10), frame(10)]);
         assert!(captures.take(capture, 9, Instant::now() + Duration::from_secs(3600)));
         id
     }

@@ -4,7 +4,6 @@
 //! is shorter than what was received, and the comment says by how much.
 
 pub(crate) mod comment;
-mod order;
 mod packets;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -59,7 +58,7 @@ pub(crate) fn write(capture: &Capture, records: bool, out: impl Write) -> io::Re
     ];
     out.write_pcapng_block(interface).map_err(failed)?;
 
-    let frames = order::ordered(capture.frames.all());
+    let frames = capture.frames.all();
     let first = frames.first().map(|kept| kept.received);
     let mut packets = Packets::new(out, capture);
     packets.handshake(first.map_or(capture.opened, |first| first.min(capture.opened)))?;

@@ -179,36 +179,6 @@ fn a_frame_s_comment_says_what_its_bytes_do_not_and_is_read_again() {
 }
 
 #[test]
-fn a_response_never_stands_before_its_request_and_each_frame_comes_once() {
-    let mut frames = exchanges();
-    frames[1].received = at(0);
-    frames[4].received = at(10);
-    frames.push(response(3, 1, 99, 1, &metadata(0)));
-    let capture = capture("10.0.0.1:50000", "10.0.0.2:9092", frames);
-    let order = order::ordered(capture.frames.all());
-    let order: Vec<_> = order
-        .iter()
-        .map(|kept| {
-            let id = kept.exchange.unwrap().correlation_id.0;
-            (kept.direction == Direction::Response, id)
-        })
-        .collect();
-    let (request, response) = (false, true);
-    assert_eq!(
-        order,
-        [
-            (response, 99),
-            (request, 1),
-            (response, 1),
-            (request, 2),
-            (response, 2),
-            (request, 3),
-            (response, 3),
-        ]
-    );
-}
-
-#[test]
 fn of_a_frame_that_was_not_understood_only_the_header_is_written() {
     let malformed = malformed(request(3, 1, 2, 3_000, b""));
     let token = b"\0\0\0\x06";
