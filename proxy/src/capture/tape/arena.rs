@@ -5,6 +5,7 @@
 //! one without room, which is nothing new to it.
 
 use super::Tape;
+use super::entry;
 use super::left::Left;
 use super::shared::Shared;
 use std::cell::{Cell, RefCell};
@@ -107,8 +108,7 @@ impl Arena {
 
     /// Nanoseconds from the start to `now`.
     pub(super) fn nanos(&self, now: Instant) -> u64 {
-        let since = now.saturating_duration_since(self.start);
-        since.as_secs() * 1_000_000_000 + u64::from(since.subsec_nanos())
+        entry::nanos(now.saturating_duration_since(self.start))
     }
 
     /// A tape begins.

@@ -133,11 +133,15 @@ fn first_word(kind: u8, direction: Direction, small: u16, large: u32) -> u64 {
         | u64::from(large) << 32
 }
 
+/// Of 584 years at most.
+#[inline(always)]
+pub(super) fn nanos(time: Duration) -> u64 {
+    time.as_secs() * 1_000_000_000 + u64::from(time.subsec_nanos())
+}
+
 #[inline(always)]
 pub(super) fn answer(at: u64, told: Told) -> [u64; ANSWER / 8] {
-    let latency = told.latency.map_or(NO_LATENCY, |latency| {
-        latency.as_secs() * 1_000_000_000 + u64::from(latency.subsec_nanos())
-    });
+    let latency = told.latency.map_or(NO_LATENCY, nanos);
     [
         first_word(ANSWER_IS, Direction::Response, 0, told.request),
         at,

@@ -48,6 +48,16 @@ pub(super) fn found<'a>(
     chunks: impl Iterator<Item = &'a Chunk>,
     shared: &'a Shared,
 ) -> Vec<Found<'a>> {
+    let sides = streams(chunks, shared);
+    let [requests, responses] = &sides;
+    let mut found = requests.frames(Direction::Request);
+    found.extend(responses.frames(Direction::Response));
+    found.sort_by_key(|frame| (frame.order, frame.at));
+    found
+}
+
+/// Both directions, by their numbers.
+fn streams<'a>(chunks: impl Iterator<Item = &'a Chunk>, shared: &'a Shared) -> [Stream<'a>; 2] {
     let mut sides: [Stream<'_>; 2] = Default::default();
     for (order, entry) in chunks.flat_map(|chunk| chunk.entries(shared)).enumerate() {
         match entry {
@@ -69,11 +79,7 @@ pub(super) fn found<'a>(
             }),
         }
     }
-    let [requests, responses] = &sides;
-    let mut found = requests.frames(Direction::Request);
-    found.extend(responses.frames(Direction::Response));
-    found.sort_by_key(|frame| (frame.order, frame.at));
-    found
+    sides
 }
 
 /// One direction, as far as it is here.
@@ -272,15 +278,8 @@ pub(super) fn header_of<'a>(
     shared: &'a Shared,
     at: u64,
 ) -> u64 {
-    let mut stream = Stream::default();
-    for (order, entry) in chunks.flat_map(|chunk| chunk.entries(shared)).enumerate() {
-        if let Entry::Run(run) = entry
-            && run.direction == Direction::Request
-        {
-            stream.runs.push((order, run));
-        }
-    }
-    stream.request_header(at)
+    let [requests, _] = streams(chunks, shared);
+    requests.request_header(at)
 }
 
 /// Bytes of a request's header, up to the client id's end, by its first ones; the fewest where these are

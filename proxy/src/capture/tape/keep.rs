@@ -2,7 +2,7 @@
 
 use super::left::{self, Left, What};
 use super::write::{Pieces, Shown};
-use super::{FRAME, HOLE, Note, Side, Tape, frames};
+use super::{FRAME, HOLE, Note, Tape, frames};
 use klamp_codec::Direction;
 use klamp_codec::render::batch_bytes;
 use klamp_codec::session::{Input, Step};
@@ -65,7 +65,7 @@ impl Tape {
             return;
         }
         if side.cut.upto.get() > from && side.cut.from.get() < upto {
-            self.apply(side, shown, &mut left);
+            self.apply(direction, shown, &mut left);
         }
         let keeps_records = self.arena.settings.records;
         let mut pieces = Pieces::new(direction);
@@ -102,17 +102,14 @@ impl Tape {
     /// What the latest cut leaves out comes among the rest that is left out.
     #[cold]
     #[inline(never)]
-    fn apply(&self, side: &Side, shown: Shown<'_>, all: &mut Vec<Left>) {
+    fn apply(&self, direction: Direction, shown: Shown<'_>, all: &mut Vec<Left>) {
+        let cut = &self.side(direction).cut;
         // (known for good, since its header will not be shown again)
-        if side.cut.spares_header.replace(false) {
-            let direction = match std::ptr::eq(side, self.side(Direction::Request)) {
-                true => Direction::Request,
-                false => Direction::Response,
-            };
-            let from = side.cut.from.get();
-            side.cut.from.set(from + header(direction, from, shown));
+        if cut.spares_header.replace(false) {
+            let from = cut.from.get();
+            cut.from.set(from + header(direction, from, shown));
         }
-        if let Some(cut) = side.cut.left() {
+        if let Some(cut) = cut.left() {
             left::insert(all, cut);
         }
     }
