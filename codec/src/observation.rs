@@ -14,8 +14,8 @@ pub trait Observer {
     /// start) at which the thing observed ends or, for frames, begins.
     fn observe(&mut self, direction: Direction, at: u64, what: Observation<'_>);
 
-    /// Up to which offset in the stream of `direction` holes are worth telling. Asked behind each that was
-    /// told: a frame may have thousands, and an observer that wants to hear of a few only.
+    /// Up to which offset in the stream of `direction` holes are worth telling. Asked again and again, behind
+    /// one that was told: a frame may have thousands, of which an observer may want to hear of a few only.
     fn holes_upto(&self, _direction: Direction) -> u64 {
         u64::MAX
     }

@@ -4,6 +4,9 @@ use crate::layout::Role;
 use crate::observation::{Observation, Observer};
 use crate::types::Direction;
 
+/// Before this offset there are so few holes that it is not asked whether anybody wants to hear of more.
+const FEW: u32 = 1024;
+
 /// A body, or what follows of it.
 pub(super) struct Body {
     direction: Direction,
@@ -36,8 +39,10 @@ impl Body {
             let records = role == Role::Records;
             let hole = Observation::Hole { bytes, records };
             to.observe(self.direction, self.place(at), hole);
-            let upto = to.holes_upto(self.direction).saturating_sub(self.at);
-            self.holes = u32::try_from(upto).unwrap_or(u32::MAX);
+            if at > FEW {
+                let upto = to.holes_upto(self.direction).saturating_sub(self.at);
+                self.holes = u32::try_from(upto).unwrap_or(u32::MAX);
+            }
         }
     }
 }

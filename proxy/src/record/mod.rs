@@ -8,6 +8,8 @@
 mod addresses;
 mod capturing;
 mod catalog;
+mod labels;
+mod look;
 mod notices;
 mod said;
 mod tables;
@@ -23,11 +25,11 @@ use crate::capture::Captures;
 use crate::capture::tape::{Arena, Recorder};
 use crate::relay::{Ended, Meter};
 use crate::view::{Client, ClientName, ConnView, Software, Views, cut};
-use klamp_codec::observation::{self, Exchange, Observation, Observer, RejectReason};
-use klamp_codec::session::{Input, Step};
+use klamp_codec::observation::{Exchange, Observation, Observer, RejectReason};
+use klamp_codec::session::{Input, Session, Step};
 use klamp_codec::versions::VersionTable;
 use klamp_codec::{ApiKey, Direction, ErrorCode};
-use klamp_metrics::{ClientConnection, KeyRow, Metrics, OpaqueReason, Outcome, Shard};
+use klamp_metrics::{ClientConnection, KeyRow, Metrics, Outcome, Shard};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -257,7 +259,6 @@ impl Record {
             self.unnamed(exchange, code);
         }
         if code != ErrorCode::NONE {
-            self.recorder.error(code, count);
             self.capture_on_code(exchange, code);
         }
     }
@@ -322,7 +323,7 @@ impl Record {
                 reason,
                 fault,
             } => {
-                self.shard.opaque(opaque_reason(reason));
+                self.shard.opaque(labels::opaque_reason(reason));
                 self.note_opaque(direction, exchange, reason, fault);
                 self.capture_on_opaque(direction, exchange, reason);
             }
@@ -330,7 +331,7 @@ impl Record {
                 self.note_trailing(direction, exchange, bytes);
             }
             Observation::Unseen(reason) => {
-                self.shard.opaque(opaque_reason(reason));
+                self.shard.opaque(labels::opaque_reason(reason));
                 self.note_unseen(reason);
             }
             Observation::BrokerAddress {
@@ -346,7 +347,10 @@ impl Record {
                 self.capture_on_mismatch(expected, got);
             }
             Observation::Rejected { reason, length } => {
-                let labels = (direction_label(direction), reject_label(reason));
+                let labels = (
+                    labels::direction_label(direction),
+                    labels::reject_label(reason),
+                );
                 self.watch.metrics.frame_rejected(labels.0, labels.1);
                 self.rejected = Some((reason, length));
             }
@@ -376,16 +380,10 @@ impl Record {
 }
 
 impl Observer for Record {
-    #[inline(always)]
-    fn holes_upto(&self, direction: Direction) -> u64 {
-        self.recorder.holes_upto(direction)
-    }
-
     // (inlined, since each place that calls it knows which observation it has: nothing is made, handed
     // over and taken apart again)
     #[inline(always)]
-    fn observe(&mut self, direction: Direction, at: u64, what: Observation<'_>) {
-        self.recorder.observe(direction, at, &what);
+    fn observe(&mut self, direction: Direction, _: u64, what: Observation<'_>) {
         match what {
             Observation::RequestHead { client_id, .. } => self.request_head(client_id),
             Observation::Acks(acks) => self.shard.acks(acks),
@@ -426,13 +424,8 @@ impl Observer for Record {
                 frame_bytes,
                 outcome,
             } => {
-                let outcome = match outcome {
-                    observation::Outcome::Ok => Outcome::Ok,
-                    observation::Outcome::Error => Outcome::Error,
-                    observation::Outcome::Opaque => Outcome::Opaque,
-                };
                 let row = self.row(exchange.api_key);
-                self.shard.response(row, outcome, frame_bytes);
+                (self.shard).response(row, labels::outcome(outcome), frame_bytes);
                 self.frame_ended(direction);
             }
             rare => self.observe_rare(direction, rare),
@@ -446,19 +439,13 @@ impl Meter for Record {
     }
 
     #[inline]
-    fn asked(&mut self, input: &Input<'_>) {
-        self.recorder.asked(input);
+    fn ask(&mut self, session: &mut Session, direction: Direction, input: Input<'_>) -> Step {
+        self.look(session, direction, input)
     }
 
     #[inline]
     fn came(&mut self, direction: Direction, owed: u64, bytes: &[u8]) {
         self.recorder.came(direction, owed, bytes);
-    }
-
-    #[inline]
-    fn settled(&mut self, direction: Direction, input: &Input<'_>, step: &Step) {
-        self.recorder.settled(direction, input, step);
-        self.capture_settled();
     }
 
     fn rests(&mut self) {
@@ -490,32 +477,4 @@ fn is_same(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len()
         && eight(last) == eight(other_last) // those that are no eight among them
         && (eights.iter().zip(other_eights)).all(|(one, other)| eight(one) == eight(other))
-}
-
-fn opaque_reason(reason: observation::OpaqueReason) -> OpaqueReason {
-    match reason {
-        observation::OpaqueReason::UnknownKey => OpaqueReason::UnknownKey,
-        observation::OpaqueReason::UnknownVersion => OpaqueReason::UnknownVersion,
-        observation::OpaqueReason::NoLayout => OpaqueReason::NoLayout,
-        observation::OpaqueReason::Malformed => OpaqueReason::Malformed,
-        observation::OpaqueReason::Mismatch => OpaqueReason::Mismatch,
-        observation::OpaqueReason::NonKafka => OpaqueReason::NonKafka,
-    }
-}
-
-fn direction_label(direction: Direction) -> &'static str {
-    match direction {
-        Direction::Request => "request",
-        Direction::Response => "response",
-    }
-}
-
-fn reject_label(reason: RejectReason) -> &'static str {
-    match reason {
-        RejectReason::NegativeLength => "negative_length",
-        RejectReason::TooShort => "too_short",
-        RejectReason::TooLarge => "too_large",
-        RejectReason::Tls => "tls",
-        RejectReason::Http => "http",
-    }
 }

@@ -4,8 +4,9 @@
 //! said once or at a limited rate, and every name is escaped and cut. Nothing from a message's body is
 //! logged but names of topics; nothing at all from SASL.
 
+use super::Record;
+use super::labels::direction_label;
 use super::said::Said;
-use super::{Record, direction_label};
 use crate::log::{Admitted, RateLimit};
 use crate::relay::Ended;
 use crate::shown::Shown;

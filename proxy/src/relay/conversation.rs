@@ -58,10 +58,7 @@ struct Asked<'a, O> {
 impl<O: Meter> Judge for Asked<'_, O> {
     #[inline]
     fn ask(&mut self, input: Input<'_>) -> Step {
-        self.observer.asked(&input);
-        let step = self.session.poll(self.direction, input, self.observer);
-        self.observer.settled(self.direction, &input, &step);
-        step
+        self.observer.ask(self.session, self.direction, input)
     }
 
     #[inline]

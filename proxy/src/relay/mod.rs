@@ -40,17 +40,18 @@ pub(crate) trait Meter: Observer {
     /// `bytes` have been written on, in `direction`. Called once per turn of a lane, not per write.
     fn moved(&mut self, direction: Direction, bytes: u64);
 
-    /// The session is about to be asked about `input`.
+    /// Asks the session about `input`, and hears what it observes.
     #[inline]
-    fn asked(&mut self, _: &Input<'_>) {}
+    fn ask(&mut self, session: &mut Session, direction: Direction, input: Input<'_>) -> Step
+    where
+        Self: Sized,
+    {
+        session.poll(direction, input, self)
+    }
 
     /// Bytes have been read that were passed before they were there: the first of `owed`.
     #[inline]
     fn came(&mut self, _: Direction, _owed: u64, _bytes: &[u8]) {}
-
-    /// The session has answered.
-    #[inline]
-    fn settled(&mut self, _: Direction, _: &Input<'_>, _: &Step) {}
 
     /// The connection's task has done what it could, and nobody is being asked anything.
     fn rests(&mut self) {}

@@ -6,7 +6,6 @@
 
 use super::Tape;
 use super::entry;
-use super::left::Left;
 use super::shared::Shared;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -57,9 +56,6 @@ pub(crate) struct Arena {
     /// When it was made: times are kept as nanoseconds since then.
     pub(super) start: Instant,
     ages: RefCell<Ages>,
-    /// What is left out of what a session is being shown, in the order of the stream; nothing between two
-    /// such times.
-    pub(super) left: RefCell<Vec<Left>>,
     pub(super) shared: RefCell<Shared>,
 }
 
@@ -100,7 +96,6 @@ impl Arena {
             usage,
             start: Instant::now(),
             ages: RefCell::default(),
-            left: RefCell::default(),
             shared: RefCell::default(),
         };
         (settings.memory > 0).then(|| Rc::new(arena))

@@ -36,22 +36,42 @@ const NO_LATENCY: u64 = u64::MAX;
 /// Nothing is known of where frames begin.
 const NO_FRAME: u16 = u16::MAX;
 
+/// No latency is known, in place of nanoseconds of a second.
+const UNTIMED: u32 = u32::MAX;
+
 /// What the bytes of a response do not say of it.
+// (compared with every response, so that it is plain numbers)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Told {
     /// Key and version of the request.
     request: u32,
-    pub(super) latency: Option<Duration>,
+    /// The latency: nanoseconds of a second, and seconds.
+    nanos: u32,
+    secs: u64,
 }
 
 impl Told {
+    /// Nothing has been told.
+    pub(super) const NOTHING: Self = Self {
+        request: 0,
+        nanos: UNTIMED - 1,
+        secs: 0,
+    };
+
     #[inline(always)]
     pub(super) fn new(exchange: Exchange, latency: Option<Duration>) -> Self {
         let (api_key, api_version) = (exchange.api_key.0 as u16, exchange.api_version as u16);
+        let latency = latency.map(|latency| (latency.subsec_nanos(), latency.as_secs()));
+        let (nanos, secs) = latency.unwrap_or((UNTIMED, 0));
         Self {
             request: u32::from(api_key) | u32::from(api_version) << 16,
-            latency,
+            nanos,
+            secs,
         }
+    }
+
+    pub(super) fn latency(self) -> Option<Duration> {
+        (self.nanos != UNTIMED).then(|| Duration::new(self.secs, self.nanos))
     }
 
     pub(super) fn exchange(self, correlation_id: CorrelationId) -> Exchange {
@@ -141,7 +161,7 @@ pub(super) fn nanos(time: Duration) -> u64 {
 
 #[inline(always)]
 pub(super) fn answer(at: u64, told: Told) -> [u64; ANSWER / 8] {
-    let latency = told.latency.map_or(NO_LATENCY, nanos);
+    let latency = told.latency().map_or(NO_LATENCY, nanos);
     [
         first_word(ANSWER_IS, Direction::Response, 0, told.request),
         at,
@@ -219,17 +239,24 @@ pub(super) fn copy(from: &[u8], to: &mut [u8]) {
     let Some(to) = to.get_mut(..from.len()) else {
         return;
     };
+    // (asked in this order, what is common first)
     match from.len() {
-        0..2 => copy_ends::<1, 1>(from, to),
-        2..4 => copy_ends::<2, 2>(from, to),
-        4..8 => copy_ends::<4, 4>(from, to),
-        8..16 => copy_ends::<8, 8>(from, to),
-        16..32 => copy_ends::<16, 16>(from, to),
-        32..64 => copy_ends::<32, 32>(from, to),
-        64..128 => copy_ends::<64, 64>(from, to),
-        128..192 => copy_ends::<128, 64>(from, to),
-        192..256 => copy_ends::<192, 64>(from, to),
-        _ => to.copy_from_slice(from),
+        256.. => to.copy_from_slice(from),
+        128.. => match from.len() {
+            192.. => copy_ends::<192, 64>(from, to),
+            _ => copy_ends::<128, 64>(from, to),
+        },
+        64.. => copy_ends::<64, 64>(from, to),
+        16.. => match from.len() {
+            32.. => copy_ends::<32, 32>(from, to),
+            _ => copy_ends::<16, 16>(from, to),
+        },
+        4.. => match from.len() {
+            8.. => copy_ends::<8, 8>(from, to),
+            _ => copy_ends::<4, 4>(from, to),
+        },
+        2.. => copy_ends::<2, 2>(from, to),
+        _ => copy_ends::<1, 1>(from, to),
     }
 }
 
@@ -265,10 +292,12 @@ pub(super) fn read(chunk: &[u8]) -> Option<(Entry<'_>, usize)> {
     match first as u8 {
         ANSWER_IS => {
             let nanos = Some(word(2)?).filter(|nanos| *nanos != NO_LATENCY);
-            let told = Told {
-                request: large,
-                latency: nanos.map(Duration::from_nanos),
+            let exchange = Exchange {
+                api_key: ApiKey(large as i16),
+                api_version: (large >> 16) as i16,
+                correlation_id: CorrelationId(0),
             };
+            let told = Told::new(exchange, nanos.map(Duration::from_nanos));
             Some((Entry::Answer(word(1)?, told), ANSWER))
         }
         KNOWN_IS => Some((Entry::Known(large, (first >> 16) as u16), KNOWN)),

@@ -142,7 +142,7 @@ impl<'a> Stream<'a> {
                 (
                     told.exchange(id(self.bytes(at + 4)?)),
                     ANSWER_HEADER,
-                    told.latency,
+                    told.latency(),
                 )
             }
         };

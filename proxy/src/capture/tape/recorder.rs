@@ -1,9 +1,8 @@
 //! A connection's part in the recorder: nothing, or a tape once its first byte is there.
 
-use super::{Arena, Tape};
-use klamp_codec::observation::Observation;
-use klamp_codec::session::{Input, Step};
-use klamp_codec::{Direction, ErrorCode};
+use super::{Arena, Take, Tape};
+use klamp_codec::Direction;
+use klamp_codec::session::Input;
 use std::rc::Rc;
 
 /// Whether a connection is recorded, and where.
@@ -32,39 +31,20 @@ impl Recorder {
         }
     }
 
-    /// The session is about to be asked about `input`.
+    /// The session is about to be asked about `input`: the tape, where there is one from now on.
     #[inline]
-    pub(crate) fn asked(&mut self, input: &Input<'_>) {
+    pub(crate) fn asked(&mut self, input: &Input<'_>) -> Option<Rc<Tape>> {
         match self {
-            Self::On(tape) => tape.asked(input.now),
-            Self::Blank(arena) if !input.shown.is_empty() => {
-                *self = Self::On(Tape::begin(arena, input.now));
+            Self::On(tape) => {
+                tape.now.set(input.now);
+                Some(tape.clone())
             }
-            Self::Off | Self::Blank(_) => {}
-        }
-    }
-
-    /// The session observes something in what it is shown.
-    #[inline(always)]
-    pub(crate) fn observe(&self, direction: Direction, at: u64, what: &Observation<'_>) {
-        if let Self::On(tape) = self {
-            tape.observe(direction, at, what);
-        }
-    }
-
-    /// Up to which offset of the stream it wants to hear of holes.
-    #[inline(always)]
-    pub(crate) fn holes_upto(&self, direction: Direction) -> u64 {
-        match self {
-            Self::On(tape) => tape.holes_upto(direction),
-            Self::Off | Self::Blank(_) => 0,
-        }
-    }
-
-    /// So often this code stands in the latest response.
-    pub(crate) fn error(&self, code: ErrorCode, count: u32) {
-        if let Self::On(tape) = self {
-            tape.error(code, count);
+            Self::Blank(arena) if !input.shown.is_empty() => {
+                let tape = Tape::begin(arena, input.now);
+                *self = Self::On(tape.clone());
+                Some(tape)
+            }
+            Self::Off | Self::Blank(_) => None,
         }
     }
 
@@ -72,15 +52,7 @@ impl Recorder {
     #[inline]
     pub(crate) fn came(&self, direction: Direction, owed: u64, bytes: &[u8]) {
         if let Self::On(tape) = self {
-            tape.came(direction, owed, bytes);
-        }
-    }
-
-    /// The session has answered.
-    #[inline]
-    pub(crate) fn settled(&self, direction: Direction, input: &Input<'_>, step: &Step) {
-        if let Self::On(tape) = self {
-            tape.settled(direction, input, step);
+            Take::came(tape, direction, owed, bytes);
         }
     }
 }

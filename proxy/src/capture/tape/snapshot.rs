@@ -30,7 +30,7 @@ pub(crate) struct Mark {
 impl Tape {
     /// All that is kept.
     ///
-    /// In the middle of a poll it lacks the bytes of that poll: see [`Tape::settled`].
+    /// While the session is asked, what it is shown is not all there: see [`Take::settle`].
     pub(crate) fn snapshot(&self) -> Snapshot {
         self.snapshot_since(&Mark {
             frames: 0,

@@ -3,148 +3,100 @@
 //! The trap: memory for more may be that of this tape's own chunks. So the reel is not borrowed while the
 //! arena is asked, and afterwards it is looked at anew.
 
-use super::Tape;
 use super::entry::{self, ANSWER, KNOWN, NOTE, Note, RUN, Told};
 use super::reel::{CHUNK, CHUNKS, Chunk, Reel, STEP};
+use super::{Take, Tape};
 use klamp_codec::Direction;
 use std::cell::RefMut;
-use std::ops::Range;
 use std::rc::Rc;
 
 /// A run is not continued in what is left of a chunk where that is less.
 const PIECE: usize = 128;
 
-/// Bytes of a stream that begin at an offset of it.
-#[derive(Clone, Copy)]
-pub(super) struct Shown<'a> {
-    pub(super) at: u64,
-    pub(super) bytes: &'a [u8],
-}
-
-impl<'a> Shown<'a> {
-    #[inline(always)]
-    pub(super) fn between(self, place: Range<u64>) -> Option<&'a [u8]> {
-        let start = place.start.wrapping_sub(self.at) as usize;
-        self.bytes
-            .get(start..place.end.wrapping_sub(self.at) as usize)
+impl Take<'_> {
+    /// Of the response that begins at `at`; `false` where there is no memory to be had.
+    pub(super) fn put_answer(&mut self, at: u64, told: Told) -> bool {
+        self.put::<ANSWER, _>(entry::answer(at, told))
     }
 
-    /// All from an offset on.
-    #[cold]
-    fn from(self, at: u64) -> Option<&'a [u8]> {
-        let bytes = self.bytes.get(at.wrapping_sub(self.at) as usize..);
-        bytes.filter(|bytes| !bytes.is_empty())
-    }
-
-    /// So many bytes from an offset on.
-    #[inline(always)]
-    pub(super) fn chunk<const N: usize>(self, from: u64) -> Option<&'a [u8; N]> {
-        let start = from.wrapping_sub(self.at) as usize;
-        self.bytes.get(start..)?.first_chunk()
-    }
-}
-
-/// Pieces of one stream that are appended one behind the other.
-pub(super) struct Pieces {
-    pub(super) direction: Direction,
-    /// Whether the latest entry is one of them.
-    is_open: bool,
-}
-
-impl Pieces {
-    #[inline(always)]
-    pub(super) fn new(direction: Direction) -> Self {
-        Self {
-            direction,
-            is_open: false,
-        }
-    }
-}
-
-impl Tape {
-    /// Of the response that begins at `at`. Where there is no memory for it, nothing of that is kept.
-    #[inline(always)]
-    pub(super) fn put_answer(self: &Rc<Self>, at: u64, told: Told) {
-        if self.put::<ANSWER, _>(entry::answer(at, told)) {
-            self.told.set(Some(told));
-        } else {
-            self.told.set(None);
-            self.cut(Direction::Response, at, false);
-        }
-    }
-
+    /// Of the frame that begins at `at`.
     #[cold]
     #[inline(never)]
-    pub(super) fn note(self: &Rc<Self>, direction: Direction, at: u64, note: Note) {
-        self.put::<NOTE, _>(entry::note(direction, at, self.nanos(), note));
+    pub(super) fn note(&mut self, at: u64, note: Note) {
+        self.put::<NOTE, _>(entry::note(self.direction, at, self.tape.nanos(), note));
     }
 
     /// Appends an entry; `false` where there is no memory to be had.
     #[inline(always)]
-    fn put<const BYTES: usize, const WORDS: usize>(self: &Rc<Self>, words: [u64; WORDS]) -> bool {
-        let has_room = self.reel.borrow_mut().put::<BYTES, _>(words);
+    fn put<const BYTES: usize, const WORDS: usize>(&mut self, words: [u64; WORDS]) -> bool {
+        let has_room = self.tape.reel.borrow_mut().put::<BYTES, _>(words);
         has_room || self.put_with_room::<BYTES, _>(words)
     }
 
     #[cold]
     #[inline(never)]
     fn put_with_room<const BYTES: usize, const WORDS: usize>(
-        self: &Rc<Self>,
+        &mut self,
         words: [u64; WORDS],
     ) -> bool {
-        self.make_room(self.reel.borrow_mut(), BYTES)
-            .put::<BYTES, _>(words)
+        // (a run goes on in its chunk only)
+        self.is_open = false;
+        let mut reel = self.tape.make_room(self.tape.reel.borrow_mut(), BYTES);
+        reel.put::<BYTES, _>(words)
     }
 
-    /// Appends what stands from one offset of a stream up to another, as far as it is shown.
+    /// Appends what is shown next.
     #[inline(always)]
-    pub(super) fn piece(self: &Rc<Self>, pieces: &mut Pieces, of: Range<u64>, shown: Shown<'_>) {
-        let at = of.start;
-        if of.is_empty() {
+    pub(super) fn piece(&mut self, bytes: &[u8]) {
+        if bytes.is_empty() {
             return;
         }
-        let Some(bytes) = shown.between(of).or_else(|| shown.from(at)) else {
-            return;
-        };
-        let direction = pieces.direction;
-        let mut reel = self.reel.borrow_mut();
-        let has_room = if pieces.is_open {
-            reel.put_more(at, bytes)
-        } else {
-            let (nanos, first) = (self.nanos(), self.side(direction).first.get());
-            reel.put_run(direction, at, nanos, first, bytes)
-        };
+        let at = self.at + self.done as u64;
+        let has_gone_on = self.is_open && self.tape.reel.borrow_mut().put_more(at, bytes);
+        if !has_gone_on {
+            self.run(at, bytes);
+        }
+    }
+
+    /// Appends a run.
+    #[inline(never)]
+    fn run(&mut self, at: u64, bytes: &[u8]) {
+        let (direction, first) = (self.direction, self.side().first.get());
+        let nanos = self.tape.nanos();
+        let mut reel = self.tape.reel.borrow_mut();
+        let has_room = reel.put_run(direction, at, nanos, first, bytes);
         drop(reel);
-        pieces.is_open = has_room || self.run_in_pieces(direction, at, bytes);
+        self.is_open = has_room || self.run_in_pieces(at, nanos, bytes);
     }
 
     /// Appends a piece that is known by this number, at `at`; `false` where there is no room for that.
-    pub(super) fn known_piece(&self, pieces: &mut Pieces, at: u64, known: u16) -> bool {
+    pub(super) fn known_piece(&mut self, at: u64, known: u16) -> bool {
         let words = entry::known(at, known);
-        pieces.is_open = pieces.is_open && self.reel.borrow_mut().put::<KNOWN, _>(words);
-        pieces.is_open
+        self.is_open = self.is_open && self.tape.reel.borrow_mut().put::<KNOWN, _>(words);
+        self.is_open
     }
 
     /// `false` where there is no memory to be had for all of them.
     #[cold]
     #[inline(never)]
-    fn run_in_pieces(self: &Rc<Self>, direction: Direction, mut at: u64, mut bytes: &[u8]) -> bool {
+    fn run_in_pieces(&mut self, mut at: u64, nanos: u64, mut bytes: &[u8]) -> bool {
         while !bytes.is_empty() {
             let wanted = RUN + bytes.len().next_multiple_of(8);
-            let mut reel = self.make_room(self.reel.borrow_mut(), wanted);
+            let mut reel = self.tape.make_room(self.tape.reel.borrow_mut(), wanted);
             let room = reel.room().saturating_sub(RUN);
             let (piece, rest) = bytes.split_at(room.min(bytes.len()));
             if piece.is_empty() {
                 return false;
             }
-            let (nanos, first) = (self.nanos(), self.side(direction).first.get());
-            reel.put_run(direction, at, nanos, first, piece);
+            reel.put_run(self.direction, at, nanos, self.side().first.get(), piece);
             at += piece.len() as u64;
             bytes = rest;
         }
         true
     }
+}
 
+impl Tape {
     /// Room in the current chunk for so many bytes, or at least for a piece of them; none where there is
     /// no memory to be had.
     #[cold]
@@ -201,7 +153,7 @@ impl Tape {
             },
             |chunk| chunk.bytes,
         );
-        self.told.set(None);
+        self.told.set(Told::NOTHING);
         self.arena.age(Rc::downgrade(self), number, is_more);
         self.reel.borrow_mut().current = Chunk {
             bytes: memory,

@@ -7,8 +7,9 @@ mod kept;
 mod memory;
 
 use super::*;
+use klamp_codec::ErrorCode;
 use klamp_codec::kept::{Kept, Part};
-use klamp_codec::observation::Observer;
+use klamp_codec::observation::{Observation, Observer, OpaqueReason};
 use klamp_codec::session::{Clamp, Input, NonKafka, Policy, Session, Step};
 use klamp_codec::versions::TableStore;
 use std::sync::Arc;
@@ -39,21 +40,23 @@ struct Lane {
     owed: u64,
 }
 
+/// Hears nothing.
+struct Nobody;
+
+impl Observer for Nobody {
+    fn observe(&mut self, _: Direction, _: u64, _: Observation<'_>) {}
+}
+
 /// Hears what the session tells of what it is shown.
-struct Ears<'a>(&'a Recorder);
+struct Ears<'a>(Take<'a>);
 
 impl Observer for Ears<'_> {
-    fn holes_upto(&self, direction: Direction) -> u64 {
-        self.0.holes_upto(direction)
+    fn holes_upto(&self, _: Direction) -> u64 {
+        self.0.holes_upto()
     }
 
-    fn observe(&mut self, direction: Direction, at: u64, what: Observation<'_>) {
-        self.0.observe(direction, at, &what);
-        if let Observation::Errors { code, count, .. } = what
-            && code != ErrorCode::NONE
-        {
-            self.0.error(code, count);
-        }
+    fn observe(&mut self, _: Direction, at: u64, what: Observation<'_>) {
+        self.0.observe(at, &what);
     }
 }
 
@@ -130,10 +133,15 @@ impl Rig {
             unpaid: 0,
             now: self.now,
         };
-        self.recorder.asked(&input);
-        let mut ears = Ears(&self.recorder);
-        let step = self.session.poll(direction, input, &mut ears);
-        self.recorder.settled(direction, &input, &step);
+        let step = match self.recorder.asked(&input) {
+            None => self.session.poll(direction, input, &mut Nobody),
+            Some(tape) => {
+                let mut ears = Ears(Take::new(&tape, direction, input.shown));
+                let step = self.session.poll(direction, input, &mut ears);
+                ears.0.settle(&step, input.unpaid);
+                step
+            }
+        };
         match step {
             Step::Pass(n) => {
                 let at_hand = usize::try_from(n)
