@@ -4,8 +4,15 @@
 //!
 //! The trap: when that loop ends, whoever still waits for one of its timers panics.
 
+use std::sync::OnceLock;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, Sleep, Timeout, sleep_until, timeout_at};
+
+/// The moment from which this process counts: the one at which it began to.
+pub(crate) fn epoch() -> std::time::Instant {
+    static EPOCH: OnceLock<std::time::Instant> = OnceLock::new();
+    *EPOCH.get_or_init(std::time::Instant::now)
+}
 
 /// The timers of one event loop, for tasks of any.
 #[derive(Clone, Debug)]

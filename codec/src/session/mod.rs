@@ -107,8 +107,9 @@ pub struct Input<'a> {
     pub eof: bool,
     /// With `eof`: how many bytes of the last `Pass` never came (0 otherwise).
     pub unpaid: u64,
-    /// The time at which `shown` was read.
-    pub now: Instant,
+    /// When `shown` was read: since a moment that is the same for all of a session, and never less than
+    /// before.
+    pub now: Duration,
 }
 
 /// The state of one connection.
@@ -186,7 +187,7 @@ impl Session {
     pub fn lost(
         &mut self,
         direction: Direction,
-        now: Instant,
+        now: Duration,
         to: &mut impl Observer,
     ) -> Option<CloseReason> {
         match direction {

@@ -4,7 +4,7 @@
 use crate::observation::Exchange;
 use crate::types::{ApiKey, CorrelationId};
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How many requests of one connection may wait for their answers before no more are read. A broker
 /// works on one request of a connection at a time, so more would only wait elsewhere.
@@ -33,7 +33,7 @@ pub(super) struct Entry {
     /// How long the request asks the broker to wait, in milliseconds; negative: not at all.
     pub(super) wait_ms: i32,
     /// When its last byte had been received.
-    pub(super) received: Option<Instant>,
+    pub(super) received: Option<Duration>,
 }
 
 impl Entry {

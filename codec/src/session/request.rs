@@ -16,7 +16,7 @@ use crate::observation::{
     CloseReason, Exchange, Observation, Observer, OpaqueReason, RejectReason,
 };
 use crate::types::{ApiKey, Direction};
-use std::time::Instant;
+use std::time::Duration;
 
 const REQUEST: Direction = Direction::Request;
 
@@ -431,7 +431,7 @@ impl RequestLane {
         &mut self,
         exchange: Exchange,
         frame_bytes: u64,
-        now: Instant,
+        now: Duration,
         cx: &mut Shared,
         to: &mut impl Observer,
     ) {

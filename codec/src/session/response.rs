@@ -17,7 +17,7 @@ use crate::observation::{
     CloseReason, Exchange, Observation, Observer, OpaqueReason, Outcome, RejectReason,
 };
 use crate::types::{ApiKey, CorrelationId, Direction};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const RESPONSE: Direction = Direction::Response;
 
@@ -59,13 +59,13 @@ pub(super) struct Head {
 /// How long ago things were at one time. Many were at the same: what one read brings is received at
 /// once.
 struct Since {
-    now: Instant,
-    then: Instant,
+    now: Duration,
+    then: Duration,
     took: Duration,
 }
 
 impl Since {
-    fn new(now: Instant) -> Self {
+    fn new(now: Duration) -> Self {
         Self {
             now,
             then: now,
@@ -74,10 +74,10 @@ impl Since {
     }
 
     #[inline]
-    fn then(&mut self, then: Instant) -> Duration {
+    fn then(&mut self, then: Duration) -> Duration {
         if then != self.then {
             self.then = then;
-            self.took = self.now.saturating_duration_since(then);
+            self.took = self.now.saturating_sub(then);
         }
         self.took
     }
@@ -493,7 +493,7 @@ impl ResponseLane {
 
     /// The broker has ended. Whatever the client still sends passes unseen: nobody will answer it.
     #[cold]
-    fn finish(&self, now: Instant, cx: &mut Shared, to: &mut impl Observer) {
+    fn finish(&self, now: Duration, cx: &mut Shared, to: &mut impl Observer) {
         let verdict = cx.verdict(self.at, now, to);
         let in_flight = cx.awaits_answer() || cx.truncated;
         cx.ended(match verdict {

@@ -8,7 +8,7 @@ use crate::observation::{CloseReason, Exchange, Observation, Observer, VerdictCa
 use crate::types::{ApiKey, Direction, VersionRange};
 use crate::versions::VersionTable;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A broker that closes later than this after an acks=0 had some other reason.
 const VERDICT_WINDOW: Duration = Duration::from_secs(10);
@@ -36,7 +36,7 @@ pub(super) struct Shared {
     /// Decided by the direction that ended first.
     pub(super) ending: Option<CloseReason>,
     /// The request that the broker was sent last, and when, if it was a Produce with acks=0.
-    pub(super) last_acks0: Option<(Exchange, Instant)>,
+    pub(super) last_acks0: Option<(Exchange, Duration)>,
     /// Its topics, for its verdict.
     pub(super) topics: Topics,
 }
@@ -95,24 +95,24 @@ impl Shared {
     pub(super) fn verdict(
         &mut self,
         at: u64,
-        now: Instant,
+        now: Duration,
         to: &mut impl Observer,
     ) -> Option<CloseReason> {
         if self.ending.is_some() {
             return None; // the client has left: no wonder that the broker closes
         }
-        let (exchange, cause, topics, reason) =
-            if let Some(entry) = self.queue.front().filter(|entry| entry.opaque) {
-                let reason = CloseReason::BrokerAfterOpaque;
-                (entry.exchange, VerdictCause::Opaque, "", reason)
-            } else {
-                let (exchange, _) = self.last_acks0.filter(|(_, ended)| {
-                    !self.queue.holds(Answer::Expected)
-                        && now.saturating_duration_since(*ended) <= VERDICT_WINDOW
-                })?;
-                let reason = CloseReason::BrokerAfterAcks0;
-                (exchange, VerdictCause::Acks0, self.topics.text(), reason)
-            };
+        let (exchange, cause, topics, reason) = if let Some(entry) =
+            self.queue.front().filter(|entry| entry.opaque)
+        {
+            let reason = CloseReason::BrokerAfterOpaque;
+            (entry.exchange, VerdictCause::Opaque, "", reason)
+        } else {
+            let (exchange, _) = self.last_acks0.filter(|(_, ended)| {
+                !self.queue.holds(Answer::Expected) && now.saturating_sub(*ended) <= VERDICT_WINDOW
+            })?;
+            let reason = CloseReason::BrokerAfterAcks0;
+            (exchange, VerdictCause::Acks0, self.topics.text(), reason)
+        };
         let verdict = Observation::Verdict {
             exchange,
             cause,

@@ -156,9 +156,7 @@ impl Relay {
     /// The peer that sends `direction` is gone without an end.
     pub fn lose(&mut self, direction: Direction) {
         if self.end() == End::Open {
-            let reason = self
-                .session
-                .lost(direction, clock(self.now), &mut self.tape);
+            let reason = self.session.lost(direction, self.now, &mut self.tape);
             self.ended = Some(reason.map_or(End::Lost(direction), End::Closed));
         }
     }
@@ -289,7 +287,7 @@ impl Relay {
             shown,
             eof,
             unpaid: if eof { lane.unpaid } else { 0 },
-            now: clock(now),
+            now,
         };
         let known = lane
             .known

@@ -38,14 +38,12 @@ impl Record {
         input: Input<'_>,
     ) -> Step {
         let tape = self.recorder.asked(&input);
-        let take = tape
-            .as_ref()
-            .map(|tape| Take::new(tape, direction, input.shown));
+        let take = tape.as_ref().map(|tape| Take::new(tape, direction, &input));
         let mut look = Look { record: self, take };
         let step = session.poll(direction, input, &mut look);
-        if let Some(take) = look.take {
-            take.settle(&step, input.unpaid);
-            self.capture_settled();
+        if let Some(take) = &mut look.take {
+            take.settle(&input, &step);
+            look.record.capture_settled();
         }
         step
     }

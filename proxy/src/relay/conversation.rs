@@ -285,7 +285,7 @@ impl<C: Wire, U: Wire> Conversation<C, U> {
         observer: &mut impl Meter,
         clock: &mut Clock,
     ) -> Ended {
-        let verdict = self.session.lost(side.sends(), clock.now(), observer);
+        let verdict = self.session.lost(side.sends(), clock.elapsed(), observer);
         match (verdict, self.session.ending()) {
             (Some(verdict), _) => Ended::Session(verdict),
             // The verdict has been told before, at the end of what could still be read.

@@ -2,10 +2,10 @@
 //! nearer than the one it is set to. Going off too early costs one look; being set again with every
 //! message would cost the runtime's timer wheel each time.
 
-use crate::timers::Timers;
+use crate::timers::{self, Timers};
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::task::unconstrained;
 use tokio::time::Sleep;
 
@@ -27,6 +27,11 @@ impl Clock {
     /// The time when it was read last, less than a turn ago: for what need not be exact.
     pub(super) fn recent(&mut self) -> Instant {
         *(self.read).get_or_insert_with(|| tokio::time::Instant::now().into_std())
+    }
+
+    /// The same since the process began to count.
+    pub(super) fn elapsed(&mut self) -> Duration {
+        self.now().saturating_duration_since(timers::epoch())
     }
 
     /// Time has passed, or may have: the next use reads it again.

@@ -5,14 +5,13 @@
 //! one without room, which is nothing new to it.
 
 use super::Tape;
-use super::entry;
 use super::shared::Shared;
+use super::take::List;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::time::Instant;
 
 /// What the recorder is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,9 +52,9 @@ pub(crate) struct Arena {
     share: usize,
     used: Cell<usize>,
     usage: Arc<Usage>,
-    /// When it was made: times are kept as nanoseconds since then.
-    pub(super) start: Instant,
     ages: RefCell<Ages>,
+    /// Of use while a session is asked.
+    pub(super) list: List,
     pub(super) shared: RefCell<Shared>,
 }
 
@@ -94,16 +93,11 @@ impl Arena {
             share: settings.memory / threads.max(1),
             used: Cell::new(0),
             usage,
-            start: Instant::now(),
             ages: RefCell::default(),
+            list: [const { Cell::new(0) }; _],
             shared: RefCell::default(),
         };
         (settings.memory > 0).then(|| Rc::new(arena))
-    }
-
-    /// Nanoseconds from the start to `now`.
-    pub(super) fn nanos(&self, now: Instant) -> u64 {
-        entry::nanos(now.saturating_duration_since(self.start))
     }
 
     /// A tape begins.

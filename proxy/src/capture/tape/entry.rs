@@ -1,4 +1,4 @@
-//! What stands in a chunk: entries, one behind the other, all whole numbers of eight bytes.
+//! What stands in a chunk: entries, one behind the other.
 //!
 //! Written on the hot path, so what the bytes of a stream tell is not told again: where a frame begins
 //! follows from the one before it, and of a request all else too; of a response it is told which request
@@ -11,8 +11,8 @@ use std::time::Duration;
 
 /// Bytes of the start of an answer.
 pub(super) const ANSWER: usize = 24;
-/// Bytes of a run without those that it brings.
-pub(super) const RUN: usize = 24;
+/// Bytes of the start of a run.
+pub(super) const RUN: usize = 16;
 /// Bytes of what goes on with a run, without those that it brings.
 pub(super) const MORE: usize = 8;
 /// Bytes of what goes on with a run by what is known.
@@ -59,14 +59,20 @@ impl Told {
     };
 
     #[inline(always)]
-    pub(super) fn new(exchange: Exchange, latency: Option<Duration>) -> Self {
+    pub(super) fn new(exchange: Exchange, latency: Duration) -> Self {
         let (api_key, api_version) = (exchange.api_key.0 as u16, exchange.api_version as u16);
-        let latency = latency.map(|latency| (latency.subsec_nanos(), latency.as_secs()));
-        let (nanos, secs) = latency.unwrap_or((UNTIMED, 0));
         Self {
             request: u32::from(api_key) | u32::from(api_version) << 16,
-            nanos,
-            secs,
+            nanos: latency.subsec_nanos(),
+            secs: latency.as_secs(),
+        }
+    }
+
+    #[cold]
+    pub(super) fn without_latency(exchange: Exchange) -> Self {
+        Self {
+            nanos: UNTIMED,
+            ..Self::new(exchange, Duration::ZERO)
         }
     }
 
@@ -83,13 +89,25 @@ impl Told {
     }
 }
 
+/// Tells of the bytes that follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Start {
+    pub(super) direction: Direction,
+    /// The upper half of the offset in the stream.
+    pub(super) high: u32,
+    /// When they were seen, in nanoseconds since the process began to count.
+    pub(super) nanos: u64,
+    /// How far behind the first of them a frame begins, the first one that does, if that is known.
+    pub(super) first: Option<u16>,
+}
+
 /// Bytes of a stream, of one frame or several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Run<'a> {
     pub(super) direction: Direction,
     /// Offset in the stream of the first byte.
     pub(super) at: u64,
-    /// When they were seen, in nanoseconds since the arena's start.
+    /// When they were seen, in nanoseconds since the process began to count.
     pub(super) nanos: u64,
     /// Where the first frame begins that begins here or behind it, if that is known.
     pub(super) first: Option<u64>,
@@ -108,6 +126,8 @@ impl Run<'_> {
 pub(super) enum Entry<'a> {
     /// Of the response that begins at this offset, and of those behind it up to the next one of these.
     Answer(u64, Told),
+    /// A run begins.
+    Start(Start),
     Run(Run<'a>),
     /// Goes on with a run: at the next offset that ends in these bits, and with these bytes.
     More(u32, &'a [u8]),
@@ -117,7 +137,7 @@ pub(super) enum Entry<'a> {
     Note {
         direction: Direction,
         at: u64,
-        /// When it became known, in nanoseconds since the arena's start.
+        /// When it became known, in nanoseconds since the process began to count.
         nanos: u64,
         note: Note,
     },
@@ -169,27 +189,18 @@ pub(super) fn answer(at: u64, told: Told) -> [u64; ANSWER / 8] {
     ]
 }
 
-/// The start of a run, whose `bytes` follow, up to the next whole word. `first`: the offset in the stream
-/// of the first frame that begins in it or behind it; one before it: none is known.
+/// The start of a run, whose first bytes are to follow. `first`: the offset in the stream of the first frame
+/// that begins in it or behind it; one before it: none is known.
 #[inline(always)]
-pub(super) fn run(
-    direction: Direction,
-    at: u64,
-    nanos: u64,
-    first: u64,
-    bytes: u32,
-) -> [u64; RUN / 8] {
-    let first = first.wrapping_sub(at);
-    let first = if first < bytes.into() {
-        first as u16
-    } else {
-        NO_FRAME
-    };
-    [first_word(RUN_IS, direction, first, bytes), at, nanos]
+pub(super) fn run(direction: Direction, at: u64, nanos: u64, first: u64) -> [u64; RUN / 8] {
+    let first = u16::try_from(first.wrapping_sub(at)).unwrap_or(NO_FRAME);
+    [
+        first_word(RUN_IS, direction, first, (at >> 32) as u32),
+        nanos,
+    ]
 }
 
-/// What goes on with a run at `at`, less than 4 GiB behind its end, with `bytes` more, up to the next
-/// whole word.
+/// What goes on with a run at `at`, less than 4 GiB behind its end, with `bytes` more.
 #[inline(always)]
 pub(super) fn more(at: u64, bytes: u16) -> [u64; MORE / 8] {
     [first_word(MORE_IS, Direction::Request, bytes, at as u32)]
@@ -226,11 +237,8 @@ pub(super) fn put<const BYTES: usize, const WORDS: usize>(
     }
 }
 
-/// So many bytes take so much room.
-#[inline(always)]
-pub(super) fn rounded(bytes: usize) -> usize {
-    (bytes + 7) & !7
-}
+/// So many bytes are copied by the C library.
+pub(super) const MANY: usize = 256;
 
 /// Copies `from` to the start of `to`, which is as long or longer. Few bytes by a few wide moves, for the C
 /// library that the binary ships with takes a start for each copy that is longer than that.
@@ -241,9 +249,9 @@ pub(super) fn copy(from: &[u8], to: &mut [u8]) {
     };
     // (asked in this order, what is common first)
     match from.len() {
-        256.. => to.copy_from_slice(from),
+        MANY.. => to.copy_from_slice(from),
         128.. => match from.len() {
-            192.. => copy_ends::<192, 64>(from, to),
+            192.. => copy_ends::<128, 128>(from, to),
             _ => copy_ends::<128, 64>(from, to),
         },
         64.. => copy_ends::<64, 64>(from, to),
@@ -297,25 +305,26 @@ pub(super) fn read(chunk: &[u8]) -> Option<(Entry<'_>, usize)> {
                 api_version: (large >> 16) as i16,
                 correlation_id: CorrelationId(0),
             };
-            let told = Told::new(exchange, nanos.map(Duration::from_nanos));
+            let told = nanos.map_or(Told::without_latency(exchange), |nanos| {
+                Told::new(exchange, Duration::from_nanos(nanos))
+            });
             Some((Entry::Answer(word(1)?, told), ANSWER))
         }
         KNOWN_IS => Some((Entry::Known(large, (first >> 16) as u16), KNOWN)),
         MORE_IS => {
             let bytes = usize::from((first >> 16) as u16);
             let more = Entry::More(large, chunk.get(MORE..MORE + bytes)?);
-            Some((more, MORE + rounded(bytes)))
+            Some((more, MORE + bytes))
         }
         RUN_IS => {
-            let (at, begins) = (word(1)?, (first >> 16) as u16);
-            let run = Run {
+            let begins = (first >> 16) as u16;
+            let start = Start {
                 direction,
-                at,
-                nanos: word(2)?,
-                first: (begins != NO_FRAME).then_some(at + u64::from(begins)),
-                bytes: chunk.get(RUN..RUN + large as usize)?,
+                high: large,
+                nanos: word(1)?,
+                first: (begins != NO_FRAME).then_some(begins),
             };
-            Some((Entry::Run(run), RUN + rounded(large as usize)))
+            Some((Entry::Start(start), RUN))
         }
         OPAQUE_IS => note(Note::Opaque(*REASONS.get(word(3)? as usize)?)),
         REWRITTEN_IS => note(Note::Rewritten(word(3)?)),

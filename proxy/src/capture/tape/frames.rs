@@ -30,7 +30,7 @@ pub(super) struct Found<'a> {
     pub(super) bytes: u64,
     /// So many of them are its header, up to the client id's end.
     pub(super) header: u64,
-    /// When its first byte was seen, since the arena's start.
+    /// When its first byte was seen, since the process began to count.
     pub(super) began: Duration,
     pub(super) latency: Option<Duration>,
     /// A token; or why it was not understood.
@@ -65,7 +65,7 @@ fn streams<'a>(chunks: impl Iterator<Item = &'a Chunk>, shared: &'a Shared) -> [
             Entry::Answer(at, told) => {
                 sides[Direction::Response as usize].answers.push((at, told));
             }
-            Entry::More(..) | Entry::Known(..) => {}
+            Entry::Start(_) | Entry::More(..) | Entry::Known(..) => {}
             Entry::Note {
                 direction,
                 at,

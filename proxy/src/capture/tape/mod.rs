@@ -35,7 +35,6 @@ use self::reel::{CHUNK, CHUNKS, Reel};
 use klamp_codec::Direction;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::time::Instant;
 
 /// Bytes that are kept of a frame, holes not counted: an eighth of what is kept of its connection.
 const FRAME: u64 = (CHUNK * CHUNKS / 8) as u64;
@@ -49,12 +48,8 @@ const WHOLE: u64 = u64::MAX;
 pub(crate) struct Tape {
     arena: Rc<Arena>,
     sides: [Side; 2],
-    /// When what is being looked at was read.
-    now: Cell<Instant>,
-    /// Frames that have begun.
-    frames: Cell<u64>,
-    /// What was told last of an answer.
-    told: Cell<Told>,
+    /// When what is being looked at was read, in nanoseconds since the process began to count.
+    now: Cell<u64>,
     /// The end of an answer that many connections get alike; 0: none is being shown.
     common: Cell<u64>,
     reel: RefCell<Reel>,
@@ -75,6 +70,10 @@ struct Side {
     limit: Cell<u64>,
     /// A frame with more bytes than that takes more than to note where it begins and ends.
     ordinary: Cell<u32>,
+    /// Frames that have begun.
+    frames: Cell<u64>,
+    /// What was told last of an answer.
+    told: Cell<Told>,
     /// The last bits of the end of the frame that was noted last as changed: one that is taken away piece
     /// by piece is noted once.
     changed: Cell<u32>,
@@ -94,6 +93,8 @@ impl Default for Side {
             end: Cell::default(),
             limit: Cell::new(WHOLE),
             ordinary: Cell::new(FRAME as u32),
+            frames: Cell::default(),
+            told: Cell::new(Told::NOTHING),
             changed: Cell::default(),
             is_owed: Cell::default(),
             errors: Cell::default(),
@@ -103,13 +104,11 @@ impl Default for Side {
 
 impl Tape {
     /// The tape of a connection whose first byte is there.
-    pub(crate) fn begin(arena: &Rc<Arena>, now: Instant) -> Rc<Self> {
+    pub(crate) fn begin(arena: &Rc<Arena>) -> Rc<Self> {
         let tape = Rc::new(Self {
             arena: arena.clone(),
             sides: Default::default(),
-            now: Cell::new(now),
-            frames: Cell::default(),
-            told: Cell::new(Told::NOTHING),
+            now: Cell::default(),
             common: Cell::default(),
             reel: RefCell::default(),
         });
@@ -117,10 +116,9 @@ impl Tape {
         tape
     }
 
-    /// The time, in nanoseconds since the arena's start.
-    #[inline]
-    fn nanos(&self) -> u64 {
-        self.arena.nanos(self.now.get())
+    /// Frames that have begun.
+    fn frames(&self) -> u64 {
+        self.sides.iter().map(|side| side.frames.get()).sum()
     }
 
     #[inline(always)]
@@ -138,6 +136,6 @@ impl Drop for Tape {
 
 impl std::fmt::Debug for Tape {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Tape({} frames)", self.frames.get())
+        write!(f, "Tape({} frames)", self.frames())
     }
 }

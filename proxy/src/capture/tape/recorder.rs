@@ -35,12 +35,9 @@ impl Recorder {
     #[inline]
     pub(crate) fn asked(&mut self, input: &Input<'_>) -> Option<Rc<Tape>> {
         match self {
-            Self::On(tape) => {
-                tape.now.set(input.now);
-                Some(tape.clone())
-            }
+            Self::On(tape) => Some(tape.clone()),
             Self::Blank(arena) if !input.shown.is_empty() => {
-                let tape = Tape::begin(arena, input.now);
+                let tape = Tape::begin(arena);
                 *self = Self::On(tape.clone());
                 Some(tape)
             }

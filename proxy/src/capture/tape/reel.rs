@@ -1,15 +1,15 @@
 //! The chunks of one tape: one that is written to, and full ones behind it.
 
-use super::entry::{self, Entry, MORE, RUN, Run, rounded};
+use super::entry::{self, Entry, MORE, Run};
 use super::shared::Shared;
 use klamp_codec::Direction;
 use std::collections::VecDeque;
 
 /// Bytes of a chunk. The first one of a tape grows to that: most connections never say so much.
-pub(super) const CHUNK: usize = 8 * 1024;
+pub(super) const CHUNK: usize = 16 * 1024;
 /// Chunks of a tape: a connection keeps its last 128 KiB, so that one that says much does not take the
 /// history of those that say little.
-pub(super) const CHUNKS: usize = 16;
+pub(super) const CHUNKS: usize = 8;
 /// What the first chunk begins with, and grows by at least.
 pub(super) const STEP: usize = 256;
 
@@ -29,6 +29,7 @@ impl Chunk {
             shared,
             rest: self.bytes.get(..self.used as usize).unwrap_or_default(),
             run: None,
+            first: None,
         }
     }
 
@@ -60,32 +61,42 @@ pub(super) struct Entries<'a> {
     rest: &'a [u8],
     /// The latest.
     run: Option<Run<'a>>,
+    /// How far behind its start a frame begins, where nothing of it has been told yet.
+    first: Option<u16>,
 }
 
 impl<'a> Iterator for Entries<'a> {
     type Item = Entry<'a>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (mut entry, size) = entry::read(self.rest)?;
+        let (entry, size) = entry::read(self.rest)?;
         self.rest = self.rest.get(size..).unwrap_or_default();
-        let more = match entry {
-            Entry::More(low, bytes) => Some((low, bytes)),
-            Entry::Known(low, number) => Some((low, self.shared.get(number)?)),
-            _ => None,
+        let (low, bytes) = match entry {
+            Entry::More(low, bytes) => (low, bytes),
+            Entry::Known(low, number) => (low, self.shared.get(number)?),
+            Entry::Start(start) => {
+                self.first = start.first;
+                self.run = Some(Run {
+                    direction: start.direction,
+                    at: u64::from(start.high) << 32,
+                    nanos: start.nanos,
+                    first: None,
+                    bytes: &[],
+                });
+                return Some(entry);
+            }
+            _ => return Some(entry),
         };
-        if let Some((low, bytes)) = more {
-            let run = self.run?;
-            entry = Entry::Run(Run {
-                at: run.end() + u64::from(low.wrapping_sub(run.end() as u32)),
-                first: None,
-                bytes,
-                ..run
-            });
-        }
-        if let Entry::Run(run) = entry {
-            self.run = Some(run);
-        }
-        Some(entry)
+        let run = self.run?;
+        let at = run.end() + u64::from(low.wrapping_sub(run.end() as u32));
+        let run = Run {
+            at,
+            first: self.first.take().map(|first| at + u64::from(first)),
+            bytes,
+            ..run
+        };
+        self.run = Some(run);
+        Some(Entry::Run(run))
     }
 }
 
@@ -118,20 +129,6 @@ impl Reel {
         self.put_with::<BYTES, WORDS>(words, &[])
     }
 
-    /// Appends a run; `false` where there is no room for it.
-    #[inline(always)]
-    pub(super) fn put_run(
-        &mut self,
-        direction: Direction,
-        at: u64,
-        nanos: u64,
-        first: u64,
-        bytes: &[u8],
-    ) -> bool {
-        let words = entry::run(direction, at, nanos, first, bytes.len() as u32);
-        self.put_with::<RUN, _>(words, bytes)
-    }
-
     /// Goes on at `at` with the run that is the latest entry; `false` where there is no room for that.
     #[inline(always)]
     pub(super) fn put_more(&mut self, at: u64, bytes: &[u8]) -> bool {
@@ -149,7 +146,7 @@ impl Reel {
             bytes: chunk, used, ..
         } = &mut self.current;
         let place = *used as usize;
-        let size = HEAD + rounded(bytes.len());
+        let size = HEAD + bytes.len();
         let Some(room) = chunk.get_mut(place..place + size) else {
             return false;
         };

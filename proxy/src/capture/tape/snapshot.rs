@@ -2,6 +2,7 @@
 
 use super::frames::{self, Found};
 use super::{Side, Tape};
+use crate::timers;
 use klamp_codec::kept::{Kept, Reading};
 use std::time::{Instant, SystemTime};
 
@@ -53,14 +54,14 @@ impl Tape {
             under_way += u64::from(!has_ended);
         }
         let held = self.sides.iter().filter(|side| side.is_held()).count() as u64;
-        let due = self.frames.get() - held - mark.frames;
+        let due = self.frames() - held - mark.frames;
         Snapshot {
             lost_frames: due.saturating_sub(found.len() as u64),
             frames: (found.iter())
                 .map(|frame| self.kept(frame, mark.anchor))
                 .collect(),
             mark: Mark {
-                frames: self.frames.get() - held - under_way,
+                frames: self.frames() - held - under_way,
                 from,
                 anchor: mark.anchor,
             },
@@ -85,7 +86,7 @@ impl Tape {
             Reading::Opaque(_) | Reading::Unfinished => self.arena.settings.opaque,
         };
         let most = if is_shown { frame.bytes } else { frame.header };
-        let began = self.arena.start + frame.began;
+        let began = timers::epoch() + frame.began;
         let ago = anchor.0.saturating_duration_since(began);
         let ahead = began.saturating_duration_since(anchor.0);
         Kept {

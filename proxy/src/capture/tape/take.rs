@@ -4,65 +4,75 @@
 //! be left out when that is told, and the rest when the session has answered, as far as it passes. (What
 //! lies before such a field is kept in any case: it may not be shown again.)
 
-use super::entry::{Note, Told};
+use super::entry::{self, Note, Told};
 use super::frames;
 use super::{FRAME, HOLE, Side, Tape, WHOLE};
 use klamp_codec::layout;
 use klamp_codec::observation::{Exchange, Observation, OpaqueReason};
 use klamp_codec::render::batch_bytes;
-use klamp_codec::session::Step;
+use klamp_codec::session::{Input, Step};
 use klamp_codec::{Direction, ErrorCode};
+use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
 /// Bytes of a batch before its records (RecordBatch v2).
-const BATCH_HEAD: usize = 61;
+pub(super) const BATCH_HEAD: usize = 61;
 /// Error codes that are noted of a frame that is not kept to its end.
 const ERRORS: u8 = 16;
 
 /// One look at what a direction shows.
 pub(crate) struct Take<'t> {
     pub(super) tape: &'t Rc<Tape>,
+    pub(super) side: &'t Side,
     pub(super) direction: Direction,
-    /// Offset in the stream of the first byte shown.
+    /// What is shown and neither kept yet nor left out.
+    pub(super) rest: &'t [u8],
+    /// Offset in the stream of that.
     pub(super) at: u64,
-    pub(super) shown: &'t [u8],
-    /// So many of them are kept, as far as they may be; more where a field goes on behind them.
-    pub(super) done: usize,
+    /// Records in it that are to be left out.
+    pub(super) list: &'t List,
+    pub(super) listed: usize,
+    /// Whether records come on that list: the latest frame is kept to its end, but for them.
+    is_common: bool,
     /// Whether the latest entry is a run of bytes of this look, with which others may go on.
     pub(super) is_open: bool,
 }
 
 impl<'t> Take<'t> {
-    /// The session is about to be asked about what is `shown`.
+    /// The session is about to be asked about `input`.
     #[inline]
-    pub(crate) fn new(tape: &'t Rc<Tape>, direction: Direction, shown: &'t [u8]) -> Self {
-        Self::at(tape, direction, tape.side(direction).at.get(), shown)
+    pub(crate) fn new(tape: &'t Rc<Tape>, direction: Direction, input: &Input<'t>) -> Self {
+        tape.now.set(entry::nanos(input.now));
+        Self::at(tape, direction, tape.side(direction).at.get(), input.shown)
     }
 
     /// What is `shown` stands at `at` of the stream.
     #[inline]
     fn at(tape: &'t Rc<Tape>, direction: Direction, at: u64, shown: &'t [u8]) -> Self {
-        let copied = tape.side(direction).copied.get();
-        Self {
+        let side = tape.side(direction);
+        let copied = side.copied.get();
+        let mut take = Self {
             tape,
+            side,
             direction,
+            rest: shown,
             at,
-            shown,
-            done: copied.saturating_sub(at) as usize,
+            list: &tape.arena.list,
+            listed: 0,
+            is_common: side.limit.get() == WHOLE && !tape.arena.settings.records,
             is_open: false,
+        };
+        if copied > at {
+            take.pass(copied);
         }
+        take
     }
 
     /// Bytes come that were passed before they were there: the first of `owed` that had not.
     pub(crate) fn came(tape: &'t Rc<Tape>, direction: Direction, owed: u64, bytes: &'t [u8]) {
         let at = tape.side(direction).at.get().saturating_sub(owed);
         Self::at(tape, direction, at, bytes).keep(u64::MAX);
-    }
-
-    #[inline(always)]
-    pub(super) fn side(&self) -> &'t Side {
-        self.tape.side(self.direction)
     }
 
     /// Hears an observation that the session makes.
@@ -88,7 +98,10 @@ impl<'t> Take<'t> {
             Observation::Trailing { bytes, .. } => {
                 self.hole(at.saturating_sub(u64::from(*bytes)), *bytes, false);
             }
-            Observation::Learned(_) => self.tape.common.set(self.side().end.get()),
+            Observation::Learned(_) => {
+                self.tape.common.set(self.side.end.get());
+                self.is_common = false;
+            }
             Observation::Token { frame_bytes } => self.token(at, *frame_bytes),
             Observation::Errors { code, count, .. } if *code != ErrorCode::NONE => {
                 self.error(*code, *count);
@@ -101,20 +114,20 @@ impl<'t> Take<'t> {
     /// very large frame has thousands.
     #[inline(always)]
     pub(crate) fn holes_upto(&self) -> u64 {
-        self.side().limit.get()
+        self.side.limit.get()
     }
 
     /// A frame begins at `at`.
     #[inline(always)]
     fn frame(&mut self, at: u64, bytes: u64) {
-        let side = self.side();
+        let side = self.side;
         if bytes > side.ordinary.get().into() {
             return self.no_ordinary_frame(at, bytes);
         }
         debug_assert_eq!(side.end.get(), at, "what lies between frames is told of");
         side.frame.set(at);
         side.end.set(at + bytes);
-        self.tape.frames.set(self.tape.frames.get() + 1);
+        side.frames.set(side.frames.get() + 1);
     }
 
     /// It is long, or the one before is not kept to its end.
@@ -122,27 +135,32 @@ impl<'t> Take<'t> {
     #[inline(never)]
     fn no_ordinary_frame(&mut self, at: u64, bytes: u64) {
         self.end_frame(at);
-        self.frame(at, bytes.min(FRAME));
+        let side = self.side;
+        side.frame.set(at);
+        side.end.set(at + bytes);
+        side.frames.set(side.frames.get() + 1);
         if bytes > FRAME {
-            self.side().end.set(at + bytes);
             self.limit(at + FRAME);
         }
     }
 
     /// The latest frame has ended: another one begins at `at`.
     fn end_frame(&mut self, at: u64) {
-        let side = self.side();
+        self.flush();
+        let side = self.side;
         let limit = side.limit.replace(WHOLE);
         side.ordinary.set(FRAME as u32);
+        self.is_common = !self.tape.arena.settings.records;
         if limit != WHOLE {
-            self.piece_upto(limit);
+            self.keep_upto(limit.min(at));
             self.pass(at);
         }
     }
 
     /// The latest frame is kept up to there.
-    fn limit(&self, upto: u64) {
-        let side = self.side();
+    fn limit(&mut self, upto: u64) {
+        let side = self.side;
+        self.is_common = false;
         side.limit.set(upto);
         side.ordinary.set(0);
         side.errors.set(0);
@@ -152,8 +170,11 @@ impl<'t> Take<'t> {
     /// told of the one before.
     #[inline(always)]
     fn answers(&mut self, at: u64, exchange: Exchange, latency: Option<Duration>) {
-        let told = Told::new(exchange, latency);
-        if told != self.tape.told.get() {
+        let told = match latency {
+            Some(latency) => Told::new(exchange, latency),
+            None => Told::without_latency(exchange),
+        };
+        if self.side.told.get() != told {
             self.tell_answer(at, told);
         }
     }
@@ -162,117 +183,120 @@ impl<'t> Take<'t> {
     #[inline(never)]
     fn tell_answer(&mut self, at: u64, told: Told) {
         match self.put_answer(at, told) {
-            true => self.tape.told.set(told),
-            false => self.limit(at),
+            true => self.side.told.set(told),
+            false => {
+                self.side.told.set(Told::NOTHING);
+                self.flush();
+                self.limit(at);
+            }
         }
     }
 
     /// Leaves a field out of the latest frame.
-    // (not inlined: it is called from the midst of what reads messages, which has the registers to itself)
-    #[inline(never)]
+    #[inline(always)]
     fn hole(&mut self, at: u64, bytes: u32, records: bool) {
-        if self.side().limit.get() != WHOLE {
-            return self.hole_in_part(at, bytes, records);
+        if records
+            && self.is_common
+            && let Some(place) = self.list.get(self.listed)
+        {
+            place.set(at.wrapping_sub(self.at) | u64::from(bytes) << 32);
+            self.listed += 1;
+        } else {
+            self.leave_out(at, bytes, records);
         }
-        let start = at.wrapping_sub(self.at) as usize;
-        let mut kept = start;
-        if records {
-            if self.tape.arena.settings.records {
+    }
+
+    /// Keeps what stands before the records that are listed, and their heads.
+    #[inline(always)]
+    fn flush(&mut self) {
+        if self.listed > 0 {
+            self.flush_listed();
+        }
+    }
+
+    #[inline(never)]
+    fn flush_listed(&mut self) {
+        let (from, shown, list) = (self.at, self.rest, self.list);
+        let mut rest = list.get(..self.listed).unwrap_or_default();
+        self.listed = 0;
+        while let [_, ..] = rest {
+            let kept = self.keep_batches(from, shown, rest);
+            rest = rest.get(kept..).unwrap_or_default();
+            if let [hole, others @ ..] = rest {
+                let (offset, bytes) = (hole.get() as u32, (hole.get() >> 32) as u32);
+                self.leave_out(from + u64::from(offset), bytes, true);
+                rest = others;
+            }
+        }
+    }
+
+    /// Leaves a field out, whatever it is.
+    #[inline(never)]
+    fn leave_out(&mut self, at: u64, bytes: u32, records: bool) {
+        self.flush();
+        let (side, end) = (self.side, at + u64::from(bytes));
+        let limit = side.limit.get();
+        if limit != WHOLE {
+            // (what is left out of a frame that is kept in part does not count)
+            if at >= limit {
                 return;
             }
-            if !self.is_batch(start, bytes) {
-                return self.batches(at, bytes);
-            }
-            kept = start + BATCH_HEAD;
-        }
-        let Some(piece) = self.shown.get(self.done..kept) else {
-            return self.leave_out(at, bytes);
-        };
-        self.piece(piece);
-        self.done = self.done.max(start + bytes as usize);
-    }
-
-    /// The same where it begins before what is kept already, or before what is shown.
-    #[cold]
-    #[inline(never)]
-    fn leave_out(&mut self, at: u64, bytes: u32) {
-        self.piece_upto(at);
-        self.pass(at + u64::from(bytes));
-    }
-
-    /// The same in a frame that is kept in part. What is left out does not count.
-    #[cold]
-    #[inline(never)]
-    fn hole_in_part(&mut self, at: u64, bytes: u32, records: bool) {
-        let (side, end) = (self.side(), at + u64::from(bytes));
-        let limit = side.limit.get();
-        if at >= limit {
+            let further = (limit + u64::from(bytes)).saturating_sub(HOLE);
+            side.limit.set(further.max(end));
+        } else if records && self.tape.arena.settings.records {
             return;
         }
-        let further = (limit + u64::from(bytes)).saturating_sub(HOLE);
-        side.limit.set(further.max(end).min(side.end.get()));
-        match records {
-            // (the heads in any case)
-            true => self.batches(at, bytes),
-            false => self.leave_out(at, bytes),
-        }
-    }
-
-    /// Whether these records are one batch of magic 2 that is shown from its head on, as they are as a rule.
-    #[inline(always)]
-    fn is_batch(&self, start: usize, bytes: u32) -> bool {
-        let head = self.shown.get(start..);
-        let Some(head) = head.and_then(|from| from.first_chunk::<BATCH_HEAD>()) else {
-            return false;
-        };
-        let [_, _, _, _, _, _, _, _, a, b, c, d, _, _, _, _, magic, ..] = head;
-        u32::from_be_bytes([*a, *b, *c, *d]).wrapping_add(12) == bytes && *magic == 2
-    }
-
-    /// Leaves records out that are not just one batch: all but the heads, as far as they are shown.
-    #[cold]
-    #[inline(never)]
-    fn batches(&mut self, at: u64, bytes: u32) {
-        let end = at + u64::from(bytes);
-        let mut next = at;
-        self.piece_upto(at);
-        for _ in 0..FRAME / HOLE {
-            let head = self.chunk(next);
-            let behind = next + BATCH_HEAD as u64;
-            let Some(batch) = head.filter(|_| behind <= end).and_then(batch_bytes) else {
-                break;
-            };
-            self.pass(next);
-            self.piece_upto(behind);
-            next = next.saturating_add(batch);
+        let head = at + BATCH_HEAD as u64;
+        if !records {
+            self.keep_upto(at);
+        } else if self.before(head).is_some_and(|it| is_batch(it, bytes)) {
+            self.keep_upto(head);
+        } else {
+            self.keep_heads(at, end);
         }
         self.pass(end);
     }
 
-    /// So many bytes from an offset of the stream on, if they are shown.
-    fn chunk<const N: usize>(&self, at: u64) -> Option<&'t [u8; N]> {
-        let from = usize::try_from(at.checked_sub(self.at)?).ok()?;
-        self.shown.get(from..)?.first_chunk()
+    /// Of records that are not just one batch: all heads, as far as they are shown.
+    #[cold]
+    #[inline(never)]
+    fn keep_heads(&mut self, at: u64, end: u64) {
+        let mut next = at;
+        self.keep_upto(at);
+        for _ in 0..FRAME / HOLE {
+            self.pass(next);
+            let head = self.rest.first_chunk::<BATCH_HEAD>();
+            let behind = next + BATCH_HEAD as u64;
+            let Some(batch) = head.filter(|_| behind <= end).and_then(batch_bytes) else {
+                break;
+            };
+            self.keep_upto(behind);
+            next = next.saturating_add(batch);
+        }
     }
 
     /// The latest frame is not understood: no more of it than its header is kept.
     #[cold]
     #[inline(never)]
     fn opaque(&mut self, reason: OpaqueReason) {
-        let side = self.side();
+        self.flush();
+        let side = self.side;
         let frame = side.frame.get();
         self.note(frame, Note::Opaque(reason));
         if self.tape.arena.settings.opaque && side.end.get() - frame <= FRAME {
             return;
         }
-        let has_begun = self.at + self.done as u64 > frame;
+        let has_begun = self.at > frame;
         let header = match self.direction {
             Direction::Response => frames::ANSWER_HEADER,
             Direction::Request if has_begun => {
                 let (reel, shared) = (self.tape.reel.borrow(), self.tape.arena.shared.borrow());
                 frames::header_of(reel.chunks(), &shared, frame)
             }
-            Direction::Request => frames::request_header(self.chunk(frame)),
+            Direction::Request => {
+                let from = self.rest.get((frame - self.at) as usize..);
+                frames::request_header(from.and_then(<[u8]>::first_chunk))
+            }
         };
         self.limit(frame + header);
         if has_begun {
@@ -284,7 +308,7 @@ impl<'t> Take<'t> {
     #[cold]
     #[inline(never)]
     fn error(&mut self, code: ErrorCode, count: u32) {
-        let (side, errors) = (self.side(), self.side().errors.get());
+        let (side, errors) = (self.side, self.side.errors.get());
         if side.limit.get() < side.end.get() && errors < ERRORS {
             side.errors.set(errors + 1);
             self.note(side.frame.get(), Note::Error(code, count));
@@ -296,13 +320,13 @@ impl<'t> Take<'t> {
     #[inline(never)]
     fn token(&mut self, at: u64, bytes: u64) {
         self.end_frame(at);
-        self.piece_upto(at);
+        self.keep_upto(at);
         self.note(at, Note::Token(bytes));
-        let (side, end) = (self.side(), at.saturating_add(bytes));
+        let (side, end) = (self.side, at.saturating_add(bytes));
         side.frame.set(at);
         side.end.set(end);
         side.first.set(end);
-        self.tape.frames.set(self.tape.frames.get() + 1);
+        side.frames.set(side.frames.get() + 1);
         self.pass(end);
         self.is_open = false;
     }
@@ -312,7 +336,7 @@ impl<'t> Take<'t> {
     #[cold]
     #[inline(never)]
     fn changed(&mut self, bytes: u64) {
-        let side = self.side();
+        let side = self.side;
         let end = side.end.get() as u32;
         if side.changed.replace(end) == end {
             return;
@@ -326,12 +350,25 @@ impl<'t> Take<'t> {
         }
     }
 
-    /// The session has answered: what it lets pass of what it was shown is kept now. `unpaid`: so many
-    /// bytes that were passed before never came.
+    /// The session has answered: what it lets pass of `input` is kept now.
     #[inline]
-    pub(crate) fn settle(mut self, step: &Step, unpaid: u64) {
-        let shown = self.shown.len() as u64;
+    pub(crate) fn settle(&mut self, input: &Input<'_>, step: &Step) {
+        let shown = input.shown.len() as u64;
         let settled = match step {
+            Step::Pass(n) => *n,
+            step => self.rare(input, step),
+        };
+        let side = self.side;
+        let upto = side.at.get().saturating_add(settled);
+        side.is_owed.set(settled > shown || input.unpaid > 0);
+        side.at.set(upto);
+        self.keep(upto);
+    }
+
+    /// How much of `input` is settled by what is not just passing it.
+    #[cold]
+    fn rare(&mut self, input: &Input<'_>, step: &Step) -> u64 {
+        match step {
             Step::Pass(n) => *n,
             Step::Replace { drop, with } => {
                 if *drop > 0 {
@@ -340,82 +377,102 @@ impl<'t> Take<'t> {
                 *drop as u64
             }
             // What it closes upon goes nowhere.
-            Step::Close(_) => shown,
+            Step::Close(_) => input.shown.len() as u64,
             Step::Need(_) | Step::Wait | Step::Finish => 0,
-        };
-        let (side, upto) = (self.side(), self.at.saturating_add(settled));
-        side.is_owed.set(settled > shown || unpaid > 0);
-        side.at.set(upto);
-        self.keep(upto);
+        }
     }
 
     /// Keeps what is shown up to `upto` and may be kept.
     #[inline]
-    fn keep(mut self, upto: u64) {
-        let side = self.side();
+    fn keep(&mut self, upto: u64) {
+        self.flush();
+        let side = self.side;
         let upto = upto.min(side.end.get());
-        let most = upto.saturating_sub(self.at).min(self.shown.len() as u64) as usize;
-        if side.limit.get() < self.at + most as u64 {
-            self.end_part();
+        if !self.is_common {
+            self.keep_in_part(upto);
         }
-        if self.tape.common.get() > 0 {
-            self.keep_shared(most);
-        }
-        if let Some(piece) = self.shown.get(self.done..most) {
-            self.piece(piece);
-            self.done = most;
-        }
-        let copied = self.at + self.done as u64;
-        side.copied.set(copied);
+        self.keep_upto(upto);
+        side.copied.set(self.at);
         // (nothing of a frame is here that is held back)
-        let is_begun = copied > side.frame.get();
+        let is_begun = self.at > side.frame.get();
         let next = if is_begun { &side.end } else { &side.frame };
         side.first.set(next.get());
     }
 
-    /// The latest frame is kept in part, and what is shown goes further.
-    #[cold]
+    /// The same where the latest frame may be kept in part, or be an answer that many connections get alike.
     #[inline(never)]
-    fn end_part(&mut self) {
-        self.piece_upto(self.side().limit.get());
-        self.pass(self.side().end.get());
+    fn keep_in_part(&mut self, upto: u64) {
+        if self.tape.common.get() > 0 {
+            self.keep_shared(upto);
+        }
+        let limit = self.side.limit.get();
+        self.keep_upto(limit.min(upto));
+        if self.at >= limit {
+            self.pass(self.side.end.get());
+        }
     }
 
     /// An answer that many connections get alike stands in the arena, once.
     #[cold]
-    #[inline(never)]
-    fn keep_shared(&mut self, most: usize) {
-        let (side, end) = (self.side(), self.tape.common.replace(0));
-        let is_all = self.at + self.done as u64 == side.frame.get() && self.at + most as u64 == end;
-        let body = self.done + frames::ANSWER_HEADER as usize;
-        let Some(bytes) = self.shown.get(body..most).filter(|_| is_all) else {
+    fn keep_shared(&mut self, upto: u64) {
+        let end = self.tape.common.replace(0);
+        let body = self.side.frame.get() + frames::ANSWER_HEADER;
+        if end != upto || self.at != self.side.frame.get() {
             return;
-        };
-        let known = self.tape.arena.shared.borrow_mut().know(bytes);
-        if let Some(known) = known {
-            self.piece_upto(self.at + body as u64);
-            if self.known_piece(self.at + body as u64, known) {
-                self.done = most;
-            }
+        }
+        self.keep_upto(body);
+        let bytes = self.before(upto);
+        let known = bytes.and_then(|bytes| self.tape.arena.shared.borrow_mut().know(bytes));
+        if known.is_some_and(|known| self.goes_on_with_known(known)) {
+            self.pass(upto);
         }
     }
 
     /// Keeps what is shown before an offset of the stream.
-    #[cold]
-    #[inline(never)]
-    fn piece_upto(&mut self, upto: u64) {
-        let upto = upto.saturating_sub(self.at).min(self.shown.len() as u64) as usize;
-        if let Some(piece) = self.shown.get(self.done..upto) {
-            self.piece(piece);
-            self.done = upto;
+    #[inline(always)]
+    fn keep_upto(&mut self, upto: u64) {
+        if upto > self.at && !self.rest.is_empty() {
+            self.keep_more(upto);
         }
     }
 
-    /// Keeps nothing before an offset of the stream.
-    fn pass(&mut self, upto: u64) {
-        let upto = usize::try_from(upto.saturating_sub(self.at)).unwrap_or(usize::MAX);
-        self.done = self.done.max(upto);
+    #[inline(never)]
+    fn keep_more(&mut self, upto: u64) {
+        let most = upto.saturating_sub(self.at).min(self.rest.len() as u64);
+        let (piece, rest) = self.rest.split_at(most as usize);
+        self.piece(piece);
+        self.rest = rest;
+        self.at += most;
     }
+
+    /// What comes next, up to an offset of the stream, if all of it is shown.
+    #[inline(always)]
+    fn before(&self, upto: u64) -> Option<&'t [u8]> {
+        self.rest.get(..upto.checked_sub(self.at)? as usize)
+    }
+
+    /// Keeps nothing before an offset of the stream.
+    #[inline(always)]
+    pub(super) fn pass(&mut self, upto: u64) {
+        let n = upto.saturating_sub(self.at);
+        self.rest = self.rest.split_at(self.rest.len().min(n as usize)).1;
+        self.at += n;
+    }
+}
+
+/// Places of records in what is shown: offset from what is neither kept nor left out, and how many bytes they
+/// are in the upper half.
+pub(super) type List = [Cell<u64>; 256];
+
+/// Whether `before` ends in the head of a batch of magic 2 (RecordBatch v2) that takes all `bytes` of its
+/// records, as it is as a rule.
+#[inline(always)]
+pub(super) fn is_batch(before: &[u8], bytes: u32) -> bool {
+    let Some(head) = before.last_chunk::<BATCH_HEAD>() else {
+        return false;
+    };
+    let [_, _, _, _, _, _, _, _, a, b, c, d, _, _, _, _, magic, ..] = head;
+    u32::from_be_bytes([*a, *b, *c, *d]).wrapping_add(12) == bytes && *magic == 2
 }
 
 /// Why nobody here reads the answer to a request.

@@ -3,11 +3,12 @@
 //! The trap: memory for more may be that of this tape's own chunks. So the reel is not borrowed while the
 //! arena is asked, and afterwards it is looked at anew.
 
-use super::entry::{self, ANSWER, KNOWN, NOTE, Note, RUN, Told};
+use super::Tape;
+use super::entry::{self, ANSWER, KNOWN, MORE, NOTE, Note, RUN, Told};
 use super::reel::{CHUNK, CHUNKS, Chunk, Reel, STEP};
-use super::{Take, Tape};
+use super::take::{BATCH_HEAD, Take, is_batch};
 use klamp_codec::Direction;
-use std::cell::RefMut;
+use std::cell::{Cell, RefMut};
 use std::rc::Rc;
 
 /// A run is not continued in what is left of a chunk where that is less.
@@ -23,7 +24,7 @@ impl Take<'_> {
     #[cold]
     #[inline(never)]
     pub(super) fn note(&mut self, at: u64, note: Note) {
-        self.put::<NOTE, _>(entry::note(self.direction, at, self.tape.nanos(), note));
+        self.put::<NOTE, _>(entry::note(self.direction, at, self.tape.now.get(), note));
     }
 
     /// Appends an entry; `false` where there is no memory to be had.
@@ -45,54 +46,108 @@ impl Take<'_> {
         reel.put::<BYTES, _>(words)
     }
 
+    /// Appends what is shown next to what is of this look already; `false` where there is nothing, or no
+    /// room.
+    #[inline(always)]
+    pub(super) fn goes_on_with(&self, bytes: &[u8]) -> bool {
+        self.is_open && self.tape.reel.borrow_mut().put_more(self.at, bytes)
+    }
+
     /// Appends what is shown next.
     #[inline(always)]
     pub(super) fn piece(&mut self, bytes: &[u8]) {
-        if bytes.is_empty() {
-            return;
+        if !self.is_open {
+            self.open();
         }
-        let at = self.at + self.done as u64;
-        let has_gone_on = self.is_open && self.tape.reel.borrow_mut().put_more(at, bytes);
-        if !has_gone_on {
-            self.run(at, bytes);
+        if !self.goes_on_with(bytes) {
+            self.in_pieces(bytes);
         }
     }
 
-    /// Appends a run.
-    #[inline(never)]
-    fn run(&mut self, at: u64, bytes: &[u8]) {
-        let (direction, first) = (self.direction, self.side().first.get());
-        let nanos = self.tape.nanos();
+    /// Appends what is shown before each of these records up to its head's end, and leaves them out; how many
+    /// are done, for this is for what is common: single batches, short pieces, a chunk that has room. They
+    /// are `listed` from `at` on, where `shown` stands.
+    #[inline(always)]
+    pub(super) fn keep_batches(&mut self, at: u64, shown: &[u8], listed: &[Cell<u64>]) -> usize {
+        if !self.is_open {
+            self.open();
+        }
         let mut reel = self.tape.reel.borrow_mut();
-        let has_room = reel.put_run(direction, at, nanos, first, bytes);
+        let Chunk { bytes, used, .. } = &mut reel.current;
+        let Some(mut room) = bytes.get_mut(*used as usize..) else {
+            return 0;
+        };
+        let (mut written, mut number) = (0, 0);
+        let mut done = (self.at - at) as usize;
+        for records in listed {
+            let (start, bytes) = (records.get() as u32 as usize, (records.get() >> 32) as u32);
+            let Some(piece) = shown.get(done..start + BATCH_HEAD) else {
+                break;
+            };
+            if piece.len().wrapping_sub(BATCH_HEAD) >= entry::MANY - BATCH_HEAD
+                || !is_batch(piece, bytes)
+                || !self.is_open
+            {
+                break;
+            }
+            let size = MORE + piece.len();
+            let Some((place, more)) = room.split_at_mut_checked(size) else {
+                break;
+            };
+            if let Some((head, place)) = place.split_first_chunk_mut::<MORE>() {
+                entry::put(entry::more(at + done as u64, piece.len() as u16), head);
+                entry::copy(piece, place);
+            }
+            room = more;
+            written += size as u32;
+            done = start + bytes as usize;
+            number += 1;
+        }
+        *used += written;
         drop(reel);
-        self.is_open = has_room || self.run_in_pieces(at, nanos, bytes);
+        self.pass(at + done as u64);
+        number
     }
 
-    /// Appends a piece that is known by this number, at `at`; `false` where there is no room for that.
-    pub(super) fn known_piece(&mut self, at: u64, known: u16) -> bool {
-        let words = entry::known(at, known);
+    /// Appends the start of a run.
+    #[inline(never)]
+    fn open(&mut self) {
+        let words = self.start_of_run(self.at, self.tape.now.get());
+        self.is_open = self.tape.reel.borrow_mut().put::<RUN, _>(words);
+    }
+
+    #[inline(always)]
+    fn start_of_run(&self, at: u64, nanos: u64) -> [u64; RUN / 8] {
+        entry::run(self.direction, at, nanos, self.side.first.get())
+    }
+
+    /// The same with what is known by this number.
+    pub(super) fn goes_on_with_known(&mut self, known: u16) -> bool {
+        let words = entry::known(self.at, known);
         self.is_open = self.is_open && self.tape.reel.borrow_mut().put::<KNOWN, _>(words);
         self.is_open
     }
 
-    /// `false` where there is no memory to be had for all of them.
+    /// Appends what is shown next to this chunk and to others, as far as there is memory to be had.
     #[cold]
     #[inline(never)]
-    fn run_in_pieces(&mut self, mut at: u64, nanos: u64, mut bytes: &[u8]) -> bool {
+    fn in_pieces(&mut self, mut bytes: &[u8]) {
+        let (mut at, nanos) = (self.at, self.tape.now.get());
+        self.is_open = true;
         while !bytes.is_empty() {
-            let wanted = RUN + bytes.len().next_multiple_of(8);
+            let words = self.start_of_run(at, nanos);
+            let wanted = RUN + MORE + bytes.len();
             let mut reel = self.tape.make_room(self.tape.reel.borrow_mut(), wanted);
-            let room = reel.room().saturating_sub(RUN);
+            let room = reel.room().saturating_sub(RUN + MORE);
             let (piece, rest) = bytes.split_at(room.min(bytes.len()));
-            if piece.is_empty() {
-                return false;
+            self.is_open =
+                !piece.is_empty() && reel.put::<RUN, _>(words) && reel.put_more(at, piece);
+            if !self.is_open {
+                return;
             }
-            reel.put_run(self.direction, at, nanos, self.side().first.get(), piece);
             at += piece.len() as u64;
             bytes = rest;
         }
-        true
     }
 }
 
@@ -153,7 +208,9 @@ impl Tape {
             },
             |chunk| chunk.bytes,
         );
-        self.told.set(Told::NOTHING);
+        self.sides
+            .iter()
+            .for_each(|side| side.told.set(Told::NOTHING));
         self.arena.age(Rc::downgrade(self), number, is_more);
         self.reel.borrow_mut().current = Chunk {
             bytes: memory,

@@ -59,7 +59,7 @@ impl Lane {
             shown: self.buffer.preview(n),
             eof: false,
             unpaid: 0,
-            now: io.clock.now(),
+            now: io.clock.elapsed(),
         });
         let news = match step {
             Step::Pass(owed @ 1..) => {

@@ -145,7 +145,7 @@ impl Lane {
                     shown,
                     eof: self.eof,
                     unpaid,
-                    now: io.clock.now(),
+                    now: io.clock.elapsed(),
                 });
                 let passes_all = matches!(step, Step::Pass(n) if n == all) && !self.eof;
                 moved |= self.take(step).map_err(Fault::End)?;

@@ -4,7 +4,6 @@ use super::*;
 use crate::relay::tests::Random;
 use klamp_codec::ApiKey;
 use klamp_codec::kept::{Change, Reading};
-use std::time::Duration;
 
 #[test]
 fn a_tape_tells_each_frame_as_it_was_received_with_what_became_of_it() {
@@ -359,6 +358,25 @@ fn of_an_answer_that_is_not_kept_to_its_end_all_error_codes_are_told() {
     assert_eq!(frame.reading, Reading::Whole);
     assert!(matches!(frame.parts.last(), Some(Part::Hole(_))));
     assert_eq!(frame.errors, [(ErrorCode(6), 1_999), (ErrorCode(250), 1)]);
+}
+
+#[test]
+fn behind_one_large_batch_many_small_ones_of_a_message_are_kept() {
+    let batches = [&[b'x'; 40_000][..], b"x", b"y", b"z"].map(batch);
+    let partition = |n: usize| {
+        let length = u32::try_from(batches[n].len()).unwrap().to_be_bytes();
+        [&[0, 0, 0, n as u8][..], &length, &batches[n]].concat()
+    };
+    let head = b"\xff\xff\0\x01\0\0\0\x09\0\0\0\x01\0\x01t\0\0\0\x04";
+    let body = [&head[..], &[0, 1, 2, 3].map(partition).concat()].concat();
+    let mut rig = Rig::new();
+    rig.sends(Request, &request(0, 3, 1, &body));
+    let frame = &rig.frames()[0];
+    let holes = frame.parts.iter().filter_map(|part| match part {
+        Part::Hole(bytes) => Some(*bytes),
+        Part::Bytes(_) => None,
+    });
+    assert_eq!(holes.collect::<Vec<_>>(), [40_000, 1, 1, 1]);
 }
 
 /// Frames of all kinds stand next to each other in any order, and are cut wherever: what is to be left out

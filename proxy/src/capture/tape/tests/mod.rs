@@ -13,6 +13,7 @@ use klamp_codec::observation::{Observation, Observer, OpaqueReason};
 use klamp_codec::session::{Clamp, Input, NonKafka, Policy, Session, Step};
 use klamp_codec::versions::TableStore;
 use std::sync::Arc;
+use std::time::Duration;
 
 use Direction::{Request, Response};
 
@@ -29,7 +30,7 @@ struct Rig {
     session: Session,
     clamp: Clamp,
     lanes: [Lane; 2],
-    now: Instant,
+    now: Duration,
     splices: bool,
     closed: bool,
 }
@@ -84,7 +85,7 @@ impl Rig {
             })),
             clamp,
             lanes: Default::default(),
-            now: arena.start,
+            now: Duration::ZERO,
             splices: false,
             closed: false,
         }
@@ -136,9 +137,9 @@ impl Rig {
         let step = match self.recorder.asked(&input) {
             None => self.session.poll(direction, input, &mut Nobody),
             Some(tape) => {
-                let mut ears = Ears(Take::new(&tape, direction, input.shown));
+                let mut ears = Ears(Take::new(&tape, direction, &input));
                 let step = self.session.poll(direction, input, &mut ears);
-                ears.0.settle(&step, input.unpaid);
+                ears.0.settle(&input, &step);
                 step
             }
         };
