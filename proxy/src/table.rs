@@ -7,6 +7,22 @@ use klamp_codec::VersionRange;
 use klamp_codec::versions::{Fate, Hidden, Offer, Row, VersionTable};
 use serde::Serialize;
 
+/// What the columns of [`text`] mean, and what stands under `why`.
+pub(crate) const LEGEND: &str = "\
+Columns (- stands for none):
+  broker      versions that the broker offers
+  klamp       versions that klamp speaks (`klamp run --clamp`)
+  negotiated  versions that both have
+  client      versions that clients are told of. The minimum is always the broker's: raising it makes
+              old clients fail (KAFKA-18659)
+  why         empty    clients are told what the broker offers, and klamp speaks it all
+              lowered  klamp lacks the newest of the broker's versions: clients are not told of those
+              hidden   klamp speaks none of the broker's versions: clients are not told of the API
+              spared   klamp lacks the newest, and clients are told of them all the same, since they
+                       rely on them: the cluster has finalized a feature that needs them
+              kept     klamp lacks the newest, and clients are told of them (--clamp off)
+";
+
 /// Versions from `min` to `max`; a broker may have written a minimum above the maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Span {

@@ -249,6 +249,12 @@ async fn each_distinct_table_is_shown_with_who_told_it_and_why_clients_see_less(
         "{text}"
     );
     assert!(text.contains("hidden: no schema here"), "{text}");
+    for explained in [
+        "negotiated  versions that both have",
+        "hidden   klamp speaks none",
+    ] {
+        assert_eq!(text.matches(explained).count(), 1, "of both tables: {text}");
+    }
 }
 
 #[tokio::test]

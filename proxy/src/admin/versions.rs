@@ -94,12 +94,12 @@ pub(super) fn text(report: &Report) -> String {
     if report.tables.is_empty() {
         return "no open connection has asked a broker for its versions\n".to_owned();
     }
-    report
-        .tables
-        .iter()
-        .map(table_text)
-        .collect::<Vec<_>>()
-        .join("\n")
+    let mut text = String::new();
+    for table in &report.tables {
+        text += &table_text(table);
+        text.push('\n');
+    }
+    text + table::LEGEND
 }
 
 fn table_text(table: &Table) -> String {

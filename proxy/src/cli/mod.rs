@@ -12,6 +12,7 @@ use self::values::{
 };
 use crate::destination::Upstream;
 use crate::log::LogFormat;
+use crate::table;
 use clap::{Args, Parser, Subcommand};
 use klamp_codec::ApiKey;
 use klamp_codec::session::{Clamp, NonKafka};
@@ -58,8 +59,8 @@ pub(crate) enum Command {
     /// Relay connections between clients and brokers, and tell what passes.
     #[command(after_help = EXIT_CODES)]
     Run(Box<RunArgs>),
-    /// Ask a broker which versions it speaks, and compare them with what klamp speaks.
-    #[command(after_help = EXIT_CODES)]
+    /// Ask a broker which versions it speaks, and compare them with what klamp speaks (--clamp encode).
+    #[command(after_help = format!("{}\n{EXIT_CODES}", table::LEGEND))]
     Versions(VersionsArgs),
     /// Print the messages in a file of frames, secrets and the content of records left out.
     #[command(after_help = EXIT_CODES)]
