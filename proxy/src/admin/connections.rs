@@ -1,4 +1,4 @@
-//! `/connections`: every open connection, the oldest first.
+//! `/connections`: every open connection, the oldest first; as text by upstream, to fit a terminal.
 
 use crate::columns::Columns;
 use crate::shown::Shown;
@@ -6,9 +6,10 @@ use crate::view::{ConnView, Software, Views};
 use bytesize::ByteSize;
 use klamp_codec::Direction;
 use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 #[derive(Serialize)]
 pub(super) struct Report {
@@ -90,26 +91,43 @@ fn connection(view: &ConnView) -> Connection {
     }
 }
 
+/// Connections to the same upstream under a line that names it, since such a name can be long.
 pub(super) fn text(report: &Report) -> String {
+    let mut upstreams = BTreeMap::<&str, Vec<&Connection>>::new();
+    for connection in &report.connections {
+        let to = upstreams.entry(&connection.upstream).or_default();
+        to.push(connection);
+    }
+    if upstreams.is_empty() {
+        return "no open connection\n".to_owned();
+    }
+    let mut text = String::new();
+    for (upstream, connections) in upstreams {
+        let _ = writeln!(text, "open to {upstream}: {}\n", connections.len());
+        text += &to_upstream(&connections);
+        text.push('\n');
+    }
+    text + "sent, got: bytes from and to the client\n"
+}
+
+fn to_upstream(connections: &[&Connection]) -> String {
     let mut columns = Columns::new([
         "id",
-        "peer",
-        "upstream",
+        "client",
         "age",
         "client id",
         "software",
         "in flight",
         "requests",
-        "to broker",
-        "to client",
+        "sent",
+        "got",
     ]);
-    for connection in &report.connections {
+    for connection in connections {
         let software = (&connection.software_name, &connection.software_version);
         columns.row([
             connection.id.to_string(),
             connection.peer.to_string(),
-            connection.upstream.to_string(),
-            humantime::format_duration(Duration::from_secs(connection.age_seconds)).to_string(),
+            age(connection.age_seconds),
             Name::shown(connection.client_id.as_ref()),
             match software {
                 (Some(name), version) => {
@@ -123,9 +141,74 @@ pub(super) fn text(report: &Report) -> String {
             },
             connection.in_flight.to_string(),
             connection.requests.to_string(),
-            ByteSize(connection.request_bytes).to_string(),
-            ByteSize(connection.response_bytes).to_string(),
+            bytes(connection.request_bytes),
+            bytes(connection.response_bytes),
         ]);
     }
     columns.text()
+}
+
+/// The larger two of its units, as in `3d 4h`.
+fn age(seconds: u64) -> String {
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds}s"),
+        (0, 0, _) => format!("{minutes}m {}s", seconds % 60),
+        (0, ..) => format!("{hours}h {}m", minutes % 60),
+        _ => format!("{days}d {}h", hours % 24),
+    }
+}
+
+/// As `ls -h` has it.
+fn bytes(bytes: u64) -> String {
+    ByteSize(bytes).display().iec_short().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn connection(id: u64, upstream: &str, age_seconds: u64) -> Connection {
+        Connection {
+            id,
+            peer: "10.244.117.213:54321".parse().unwrap(),
+            upstream: upstream.into(),
+            age_seconds,
+            client_id: Some(Name::new(b"consumer-orders-v2-1")),
+            software_name: Some(Name::new(b"apache-kafka-java")),
+            software_version: Some(Name::new(b"4.3.1")),
+            in_flight: 1,
+            requests: 1_234_567,
+            request_bytes: 1023 << 20,
+            response_bytes: 5 << 40,
+        }
+    }
+
+    #[test]
+    fn ordinary_connections_fit_a_terminal_whatever_their_upstream_is_called() {
+        let long = "kafka-2.kafka-headless.production.svc.cluster.local:9092";
+        let connections = vec![
+            connection(12_345, long, 3 * 86400 + 59),
+            connection(12_346, "a:9092", 23 * 3600 + 59 * 60),
+            connection(12_347, long, 12),
+        ];
+        let text = text(&Report { connections });
+        for line in text.lines() {
+            assert!(line.chars().count() <= 120, "{line:?} in\n{text}");
+        }
+        let words = |line: &'static str| text.lines().filter(move |it| it.starts_with(line));
+        assert_eq!(words("open to a:9092: 1").count(), 1, "{text}");
+        assert_eq!(
+            words("open to kafka-2.kafka-headless.").count(),
+            1,
+            "{text}"
+        );
+        for (id, age, bytes) in [
+            ("12345", " 3d 0h ", " 1023.0M "),
+            ("12346", " 23h 59m ", " 5.0T"),
+        ] {
+            let line = text.lines().find(|line| line.starts_with(id)).unwrap();
+            assert!(line.contains(age) && line.contains(bytes), "{text}");
+        }
+    }
 }
