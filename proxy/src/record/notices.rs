@@ -42,7 +42,7 @@ impl Default for Notices {
         let limit = || RateLimit::new(10, Duration::from_secs(10));
         Self {
             said: Said::default(),
-            // (each has a line for every row that clients see less of)
+            // (each is a long line)
             tables: RateLimit::new(3, Duration::from_secs(10)),
             promises: limit(),
             unnamed: limit(),

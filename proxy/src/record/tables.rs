@@ -6,29 +6,72 @@ use crate::log::Admitted;
 use crate::table;
 use klamp_codec::ApiKey;
 use klamp_codec::versions::{Fate, Finalized, Row, VersionTable};
-use tracing::field::display;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
-/// Rows of one table that are logged; `/versions` shows all.
+/// Rows of one table that are told; `/versions` shows all.
 const ROWS: usize = 100;
 
-/// Logs every row that clients do not see as the broker wrote it.
+/// Logs what clients do not see as the broker wrote it: one line that names the rows, and for whoever
+/// looks closer a line for each.
 pub(super) fn note_rows(table: &VersionTable, upstream: &str, Admitted { suppressed }: Admitted) {
-    let of_fate =
-        |fate: fn(&Fate) -> bool| table.entries().iter().filter(|row| fate(&row.fate)).count();
+    let lowered = Named::of(table, |row| match row.fate {
+        Fate::Lowered { to } => Some(format!("{} {}->{to}", row.api_key, row.broker.max)),
+        _ => None,
+    });
+    let hidden = Named::of(table, |row| match row.fate {
+        Fate::Hidden(_) => Some(row.api_key.to_string()),
+        _ => None,
+    });
+    let spared = Named::of(table, |row| match row.fate {
+        Fate::Spared(_) => Some(row.api_key.to_string()),
+        _ => None,
+    });
     info!(
         suppressed,
         upstream = %upstream,
         rows = table.entries().len(),
-        lowered = of_fate(|fate| matches!(fate, Fate::Lowered { .. })),
-        hidden = of_fate(|fate| matches!(fate, Fate::Hidden(_))),
-        spared = of_fate(|fate| matches!(fate, Fate::Spared(_))),
         broker_ahead = table.broker_ahead().count(),
-        "a broker told a version table that was not seen before"
+        lowered = lowered.count,
+        hidden = hidden.count,
+        spared = spared.count,
+        lowered_versions = lowered.names,
+        hidden_api_keys = hidden.names,
+        "a broker told a version table that was not seen before: clients see it but for what is lowered or \
+         hidden (/versions on --debug tells why)"
     );
+    if spared.count > 0 {
+        warn!(
+            upstream = %upstream,
+            api_keys = spared.names,
+            "clients see rows as the broker has them, though klamp has no schema for all of it: the \
+             cluster has finalized a feature that needs them"
+        );
+    }
     let changed = |row: &&Row| row.fate != Fate::Kept;
     for row in table.entries().iter().filter(changed).take(ROWS) {
         note_row(row, upstream);
+    }
+}
+
+/// Some rows of a table: how many there are, and the first of them.
+struct Named {
+    count: usize,
+    /// Absent where there are none, and so is the field in the line.
+    names: Option<String>,
+}
+
+impl Named {
+    fn of(table: &VersionTable, name: impl Fn(&Row) -> Option<String>) -> Self {
+        let names = || table.entries().iter().filter_map(&name);
+        let count = names().count();
+        let mut told: Vec<_> = names().take(ROWS).collect();
+        if count > told.len() {
+            told.push(format!("{} more", count - told.len()));
+        }
+        Self {
+            count,
+            names: (count > 0).then(|| told.join(", ")),
+        }
     }
 }
 
@@ -52,26 +95,13 @@ pub(super) fn note_broken_promise(
 }
 
 fn note_row(row: &Row, upstream: &str) {
-    let why = table::why(row).unwrap_or_default();
-    let ours = row.ours.map(display);
-    let shown = row.shown().map(display);
-    match row.fate {
-        Fate::Spared(_) => warn!(
-            upstream = %upstream,
-            api_key = %row.api_key,
-            broker = %row.broker,
-            ours,
-            why,
-            "clients see a row as the broker has it, though klamp has no schema for all of it"
-        ),
-        _ => info!(
-            upstream = %upstream,
-            api_key = %row.api_key,
-            broker = %row.broker,
-            ours,
-            shown,
-            why,
-            "clients see less than the broker offers"
-        ),
-    }
+    debug!(
+        upstream = %upstream,
+        api_key = %row.api_key,
+        broker = %row.broker,
+        ours = row.ours.map(display),
+        shown = row.shown().map(display),
+        why = table::why(row).unwrap_or_default(),
+        "a row of which clients see less, or klamp has less, than the broker offers"
+    );
 }

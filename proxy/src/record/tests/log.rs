@@ -282,7 +282,19 @@ fn a_version_table_is_told_once_with_every_row_that_clients_do_not_see_as_it_is(
             rig.record().sees(Response, Observation::Learned(&table()));
         }
     });
-    assert!(line(&log, "version table").contains("upstream=broker:9092"));
+    let told = line(&log, "version table");
+    for part in [
+        "INFO",
+        "upstream=broker:9092 rows=5 broker_ahead=5 lowered=1 hidden=3 spared=1",
+        "lowered_versions=\"Fetch 99->18\"",
+        "hidden_api_keys=\"StreamsGroupHeartbeat, StreamsGroupDescribe, 188\"",
+    ] {
+        assert!(told.contains(part), "{part} is not in {told}");
+    }
+    let spared = line(&log, "api_keys=\"EndTxn\"");
+    assert!(spared.contains("WARN"), "{spared}");
+    let loud = log.lines().filter(|line| !line.contains("DEBUG"));
+    assert_eq!(loud.count(), 3, "the two above, and what is broken: {log}");
     assert!(line(&log, "api_key=Fetch").contains("lowered"));
     assert!(line(&log, "api_key=StreamsGroupHeartbeat").contains("no schema"));
     assert!(line(&log, "api_key=188").contains("no schema"));
@@ -302,6 +314,24 @@ fn a_version_table_is_told_once_with_every_row_that_clients_do_not_see_as_it_is(
         rig.metric(r#"klamp_unknown_api_keys_total{api_key="188"}"#),
         1.0
     );
+}
+
+#[test]
+fn of_a_table_that_never_ends_a_line_tells_the_first_rows_and_how_many_more_there_are() {
+    let rig = Rig::new();
+    let offers = (1000..1300).map(|key| (ApiKey(key), Offer { min: 0, max: 0 }));
+    let table = VersionTable::new(offers, FinalizedFeatures::default(), Clamp::Encode);
+    let log = logged(|| {
+        rig.record()
+            .sees(Response, Observation::Learned(&Arc::new(table)));
+    });
+    let told = line(&log, "version table");
+    assert!(
+        told.contains(" hidden=300 ") && told.contains("1098, 1099, 200 more"),
+        "{told}"
+    );
+    assert!(!told.contains("lowered_versions"), "{told}");
+    assert_eq!(log.lines().count(), 101, "{log}");
 }
 
 #[test]
