@@ -6,7 +6,7 @@
 
 use crate::destination::Route;
 use crate::dial;
-use crate::log::{Admitted, RateLimit};
+use crate::log::{self, Admitted, RateLimit};
 use crate::record::{Record, Watch};
 use crate::relay::Ended;
 use crate::worker::{Arrival, Order, Worker};
@@ -16,13 +16,13 @@ use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::num::NonZeroU32;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
-use tracing::{error, warn};
+use tracing::{Level, error, warn};
 
 /// Connections that the kernel completes on our behalf while we are busy; it caps this by
 /// `net.core.somaxconn`.
@@ -59,7 +59,13 @@ impl Listener {
 
     /// Accepts and deals out until dropped.
     pub(crate) async fn run(self, dealer: Arc<Dealer>) {
-        static TROUBLE: RateLimit = RateLimit::new(3, Duration::from_secs(10));
+        static TROUBLE: LazyLock<Arc<RateLimit>> = LazyLock::new(|| {
+            log::limit(
+                Level::ERROR,
+                "connections for clients that cannot be accepted",
+                3,
+            )
+        });
         let mut back_off = BackOff::default();
         loop {
             // A flood of connections must not keep probes and signals waiting.
@@ -213,7 +219,8 @@ impl Dealer {
     }
 
     fn turn_away(&self, peer: SocketAddr, route: &Arc<Route>) {
-        static FULL: RateLimit = RateLimit::new(3, Duration::from_secs(10));
+        static FULL: LazyLock<Arc<RateLimit>> =
+            LazyLock::new(|| log::limit(Level::WARN, "connections beyond --max-connections", 3));
         let (watch, shard) = (self.watch.clone(), self.shard.clone());
         Record::new(watch, shard, peer, route.name.clone()).ended(Ended::Limit);
         if let Some(Admitted { suppressed }) = FULL.admit() {

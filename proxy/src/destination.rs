@@ -4,13 +4,13 @@
 //! a chain of them, until the descriptors run out.
 
 use crate::dial::LookUps;
-use crate::log::RateLimit;
+use crate::log::{self, RateLimit};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use tracing::Level;
 
 /// A broker's listener as the operator names it: `host:port`, the host a name or an IP address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -82,17 +82,19 @@ pub(crate) struct Route {
     /// Of the name of `upstream`.
     pub(crate) look_ups: LookUps,
     /// For the failures of this upstream alone: they must not keep those of another from the log.
-    pub(crate) failures: RateLimit,
+    pub(crate) failures: Arc<RateLimit>,
 }
 
 impl Route {
     pub(crate) fn new(upstream: Upstream) -> Arc<Self> {
+        let name = upstream.to_string();
+        let unreached = format!("clients whose broker cannot be reached ({name})");
         Arc::new(Self {
-            name: upstream.to_string().into(),
+            name: name.into(),
             upstream,
             down: AtomicBool::new(false),
             look_ups: LookUps::default(),
-            failures: RateLimit::new(5, Duration::from_secs(10)),
+            failures: log::limit(Level::WARN, unreached, 5),
         })
     }
 }

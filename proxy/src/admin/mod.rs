@@ -15,7 +15,7 @@ mod pages;
 mod tests;
 mod versions;
 
-use crate::log::{Admitted, RateLimit};
+use crate::log::{self, Admitted, RateLimit};
 use crate::record::Watch;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -23,12 +23,12 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use klamp_codec::session::Policy;
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
-use tracing::{debug, error};
+use tracing::{Level, debug, error};
 
 /// Connections to one of the listeners that are served at once; for each one more the oldest is cut.
 const CONNECTIONS: usize = 128;
@@ -104,7 +104,13 @@ impl AdminState {
 
 /// Serves `surface` on `listener` until dropped.
 pub(crate) async fn serve(listener: TcpListener, surface: Surface, state: Arc<AdminState>) {
-    static REFUSED: RateLimit = RateLimit::new(3, Duration::from_secs(10));
+    static REFUSED: LazyLock<Arc<RateLimit>> = LazyLock::new(|| {
+        log::limit(
+            Level::ERROR,
+            "connections for pages that cannot be accepted",
+            3,
+        )
+    });
     let mut serving = JoinSet::new();
     let mut places = VecDeque::with_capacity(CONNECTIONS);
     loop {

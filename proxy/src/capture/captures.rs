@@ -9,17 +9,17 @@ use super::store::{Bounds, Found, Store};
 use super::tape::Usage;
 use super::writer::Writer;
 use super::{Capture, Reason, Triggers};
-use crate::log::{Admitted, RateLimit};
+use crate::log::{self, Admitted, RateLimit};
 use crate::shown::Shown;
 use arc_swap::ArcSwap;
 use klamp_codec::kept::Kept;
 use klamp_metrics::{CaptureDropped, Metrics};
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
-use tracing::info;
+use tracing::{Level, info};
 
 /// Captures that one trouble (a code in answers of one API, say) may cause in a minute.
 const A_MINUTE: u32 = 6;
@@ -150,7 +150,8 @@ impl Captures {
 
     /// Keeps a capture that goes on until then; `false` where there is no room.
     pub(crate) fn take(&self, capture: Capture, connection: u64, until: Instant) -> bool {
-        static SAID: RateLimit = RateLimit::new(10, Duration::from_secs(10));
+        static SAID: LazyLock<Arc<RateLimit>> =
+            LazyLock::new(|| log::limit(Level::INFO, "captures", 10));
         let (id, kind) = (capture.id, capture.kind);
         let said = SAID.admit().map(|Admitted { suppressed }| {
             let told = |name: &Option<String>| {

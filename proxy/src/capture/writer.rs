@@ -5,14 +5,14 @@
 
 use super::directory::{Directory, Failure};
 use super::store::{Found, Store};
-use crate::log::{Admitted, RateLimit};
+use crate::log::{self, Admitted, RateLimit};
 use klamp_metrics::{CaptureDropped, Metrics};
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tracing::warn;
+use tracing::{Level, warn};
 
 /// Captures that may wait for the disk.
 const QUEUE: usize = 64;
@@ -150,7 +150,13 @@ impl Work {
     }
 
     fn write_file(&mut self, found: &Found) {
-        static TROUBLE: RateLimit = RateLimit::new(3, Duration::from_secs(10));
+        static TROUBLE: LazyLock<Arc<RateLimit>> = LazyLock::new(|| {
+            log::limit(
+                Level::WARN,
+                "captures that cannot be written to --capture-dir",
+                3,
+            )
+        });
         let id = found.capture.id;
         let failure = match self.directory.write(&found.capture) {
             Ok(name) => return self.store.filed(id, &name),

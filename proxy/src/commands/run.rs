@@ -169,6 +169,7 @@ async fn serve(config: Config) -> Result<(), Trouble> {
         info!(listen = %listener.address(), upstream = %listener.route().name, "listening");
         accepting.spawn(listener.run(dealer.clone()));
     }
+    tokio::spawn(log::tell_kept_back());
     state.set_stage(Stage::Ready);
     info!("ready");
 
@@ -193,6 +194,7 @@ async fn serve(config: Config) -> Result<(), Trouble> {
     );
     drain::drain(terms, &dealer, accepting, signals).await;
     watch.captures.finish(LAST_CAPTURES);
+    log::tell_all_kept_back();
     Ok(())
 }
 

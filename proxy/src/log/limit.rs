@@ -2,22 +2,23 @@
 //!
 //! The trap: whatever a peer can make klamp say, it can make klamp say a million times.
 
+use super::kept_back::FLOOD;
 use std::num::NonZeroU64;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Lets a call site log at most so many lines an interval, and counts what it kept back.
+/// Lets a call site log at most so many lines an interval, and counts what it kept back. Those that
+/// [`super::limit`] makes tell that count when the flood is over.
 ///
 /// ```ignore
-/// static LIMIT: RateLimit = RateLimit::new(10, Duration::from_secs(10));
-/// if let Some(Admitted { suppressed }) = LIMIT.admit() {
+/// let limit = log::limit(Level::WARN, "the peer does it again and again", 10);
+/// if let Some(Admitted { suppressed }) = limit.admit() {
 ///     tracing::warn!(suppressed, "the peer did it again");
 /// }
 /// ```
 ///
-/// Without a lock. The number kept back is told with the next line that passes, so the count of a
-/// flood's last moments waits for the next event; metrics count every one.
+/// Without a lock.
 #[derive(Debug)]
 pub(crate) struct RateLimit {
     most: u32,
@@ -49,12 +50,40 @@ impl RateLimit {
 
     /// `None` where the line is to be kept back.
     pub(crate) fn admit(&self) -> Option<Admitted> {
-        static START: OnceLock<Instant> = OnceLock::new();
-        self.admit_at(START.get_or_init(Instant::now).elapsed())
+        self.admit_at(since_start())
+    }
+
+    /// How many lines were kept back in an interval that is over, if no line has told so since.
+    pub(super) fn kept_back(&self) -> Option<NonZeroU64> {
+        self.kept_back_at(since_start())
+    }
+
+    /// How many lines were kept back since that was last told.
+    pub(super) fn take(&self) -> Option<NonZeroU64> {
+        match self.is_keeping_back() {
+            true => NonZeroU64::new(self.suppressed.swap(0, Ordering::Relaxed)),
+            false => None,
+        }
+    }
+
+    /// Whether there is something that was not told.
+    pub(super) fn is_keeping_back(&self) -> bool {
+        self.suppressed.load(Ordering::Relaxed) > 0
+    }
+
+    fn kept_back_at(&self, since_start: Duration) -> Option<NonZeroU64> {
+        let current = (self.window.load(Ordering::Relaxed) >> 32) as u32;
+        (current != self.window_of(since_start))
+            .then(|| self.take())
+            .flatten()
+    }
+
+    fn window_of(&self, since_start: Duration) -> u32 {
+        (since_start.as_millis() / self.interval.as_millis()) as u32
     }
 
     fn admit_at(&self, since_start: Duration) -> Option<Admitted> {
-        let window = (since_start.as_millis() / self.interval.as_millis()) as u32;
+        let window = self.window_of(since_start);
         let counted = self
             .window
             .try_update(Ordering::Relaxed, Ordering::Relaxed, |state| {
@@ -66,15 +95,20 @@ impl RateLimit {
                 }
             });
         if counted.is_err() {
-            self.suppressed.fetch_add(1, Ordering::Relaxed);
+            if self.suppressed.fetch_add(1, Ordering::Relaxed) == 0 {
+                FLOOD.notify_one();
+            }
             return None;
         }
-        let suppressed = match self.suppressed.load(Ordering::Relaxed) {
-            0 => None,
-            _ => NonZeroU64::new(self.suppressed.swap(0, Ordering::Relaxed)),
-        };
-        Some(Admitted { suppressed })
+        Some(Admitted {
+            suppressed: self.take(),
+        })
     }
+}
+
+fn since_start() -> Duration {
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed()
 }
 
 #[cfg(test)]
@@ -105,6 +139,23 @@ mod tests {
         }
         assert_eq!(limit.admit_at(SECOND), suppressed(41));
         assert_eq!(limit.admit_at(SECOND * 2), suppressed(0));
+    }
+
+    #[test]
+    fn a_flood_that_is_over_tells_what_it_kept_back_though_no_line_comes_any_more() {
+        let limit = RateLimit::new(1, SECOND);
+        let flood = |at| (0..42).filter(|_| limit.admit_at(at).is_some()).count();
+        assert_eq!(limit.kept_back_at(SECOND), None, "nothing has happened");
+        assert_eq!(flood(SECOND / 2), 1);
+        let goes_on = limit.kept_back_at(SECOND * 3 / 4);
+        assert_eq!((goes_on, limit.is_keeping_back()), (None, true));
+        assert_eq!(limit.kept_back_at(SECOND), NonZeroU64::new(41));
+        assert!(!limit.is_keeping_back());
+        assert_eq!(
+            limit.admit_at(SECOND * 3),
+            suppressed(0),
+            "it has been told"
+        );
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! The log: one line on standard error for each thing an operator must know, as text or as JSON.
 //! What a peer can cause goes through a [`RateLimit`].
 
+mod kept_back;
 mod limit;
 mod lines;
 
+pub(crate) use kept_back::{limit, tell as tell_kept_back, tell_all as tell_all_kept_back};
 pub(crate) use limit::{Admitted, RateLimit};
 pub(crate) use lines::Flush;
 

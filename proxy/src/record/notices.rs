@@ -7,56 +7,57 @@
 use super::Record;
 use super::labels::direction_label;
 use super::said::Said;
-use crate::log::{Admitted, RateLimit};
+use crate::log::{self, Admitted, RateLimit};
 use crate::relay::Ended;
 use crate::shown::Shown;
 use klamp_codec::layout::WalkError;
 use klamp_codec::observation::{CloseReason, Exchange, OpaqueReason, RejectReason, VerdictCause};
 use klamp_codec::{CorrelationId, Direction, ErrorCode};
 use std::fmt;
-use std::time::Duration;
-use tracing::{debug, error, info, warn};
+use std::sync::Arc;
+use tracing::{Level, debug, error, info, warn};
 
 /// What has been said by all records, and how much more of each kind may be.
 #[derive(Debug)]
 pub(super) struct Notices {
     pub(super) said: Said,
-    pub(super) tables: RateLimit,
-    pub(super) promises: RateLimit,
-    unnamed: RateLimit,
-    malformed: RateLimit,
-    trailing: RateLimit,
-    unknown: RateLimit,
-    no_layout: RateLimit,
-    unseen: RateLimit,
-    foreign_addresses: RateLimit,
-    replica_fetches: RateLimit,
-    mismatches: RateLimit,
-    verdicts: RateLimit,
-    rejected: RateLimit,
-    failed: RateLimit,
+    pub(super) tables: Arc<RateLimit>,
+    pub(super) promises: Arc<RateLimit>,
+    unnamed: Arc<RateLimit>,
+    malformed: Arc<RateLimit>,
+    trailing: Arc<RateLimit>,
+    unknown: Arc<RateLimit>,
+    no_layout: Arc<RateLimit>,
+    unseen: Arc<RateLimit>,
+    foreign_addresses: Arc<RateLimit>,
+    replica_fetches: Arc<RateLimit>,
+    mismatches: Arc<RateLimit>,
+    verdicts: Arc<RateLimit>,
+    rejected: Arc<RateLimit>,
+    failed: Arc<RateLimit>,
 }
 
 impl Default for Notices {
     fn default() -> Self {
-        let limit = || RateLimit::new(10, Duration::from_secs(10));
+        let limit = |level, about| log::limit(level, about, 10);
+        let (warn, info) = (Level::WARN, Level::INFO);
         Self {
             said: Said::default(),
             // (each is a long line)
-            tables: RateLimit::new(3, Duration::from_secs(10)),
-            promises: limit(),
-            unnamed: limit(),
-            malformed: limit(),
-            trailing: limit(),
-            unknown: limit(),
-            no_layout: limit(),
-            unseen: limit(),
-            foreign_addresses: limit(),
-            replica_fetches: limit(),
-            mismatches: limit(),
-            verdicts: limit(),
-            rejected: limit(),
-            failed: limit(),
+            tables: log::limit(info, "version tables", 3),
+            promises: limit(warn, "features that clients cannot use"),
+            unnamed: limit(warn, "unnamed error codes"),
+            malformed: limit(warn, "messages that do not fit their layout"),
+            trailing: limit(info, "bytes behind messages"),
+            unknown: limit(info, "messages of unknown keys and versions"),
+            no_layout: limit(Level::DEBUG, "messages without a layout"),
+            unseen: limit(warn, "connections that do not speak Kafka"),
+            foreign_addresses: limit(warn, "addresses past klamp"),
+            replica_fetches: limit(warn, "brokers that replicate through klamp"),
+            mismatches: limit(warn, "answers with another correlation id"),
+            verdicts: limit(warn, "connections that the broker closed upon a request"),
+            rejected: limit(warn, "connections with what is no Kafka frame"),
+            failed: limit(warn, "connections that klamp closed"),
         }
     }
 }

@@ -76,24 +76,44 @@ fn a_dial_ends_with_the_client_that_it_is_for() {
     assert_eq!(klamp.terminate(), Some(0));
 }
 
+/// How many failures the log tells up to the line with `last`, in lines and in counts of those kept back.
+fn told_up_to(klamp: &Klamp, last: &str) -> (usize, u64) {
+    let (mut lines, mut suppressed) = (0, 0);
+    loop {
+        let line = klamp.next_line();
+        suppressed += line["suppressed"].as_u64().unwrap_or_default();
+        let message = line["message"].as_str().unwrap();
+        lines += usize::from(message.starts_with("cannot reach the broker"));
+        if message.contains(last) {
+            return (lines, suppressed);
+        }
+    }
+}
+
 #[test]
-fn a_flood_of_failures_is_logged_now_and_then_and_the_rest_is_counted() {
+fn a_flood_of_failures_is_logged_now_and_then_and_in_the_end_how_many_more_there_were() {
+    let (upstream, _kept) = closed();
+    let klamp = Klamp::before(&[&upstream], &[]);
+    for _ in 0..50 {
+        assert!(is_closed(&connect(klamp.listen())));
+    }
+    // By itself, though nothing happens any more.
+    let (lines, suppressed) = told_up_to(&klamp, "kept back");
+    assert!((1..=10).contains(&lines), "{lines} lines");
+    assert_eq!(lines as u64 + suppressed, 50);
+}
+
+#[test]
+fn what_was_kept_back_is_told_at_the_end_of_the_process_at_the_latest() {
     let (upstream, _kept) = closed();
     let klamp = Klamp::before(&[&upstream], &[]);
     for _ in 0..50 {
         assert!(is_closed(&connect(klamp.listen())));
     }
     klamp.signal(rustix::process::Signal::TERM);
-    let mut lines = 0;
-    loop {
-        let line = klamp.next_line();
-        match line["message"].as_str().unwrap() {
-            message if message.starts_with("cannot reach the broker") => lines += 1,
-            "draining" => break,
-            _ => {}
-        }
-    }
-    assert!((1..=10).contains(&lines), "{lines} lines");
+    let (lines, before) = told_up_to(&klamp, "drained");
+    let (none, rest) = told_up_to(&klamp, "kept back");
+    assert_eq!((lines as u64 + before + rest, none), (50, 0));
 }
 
 #[test]
