@@ -19,7 +19,6 @@ mod timers;
 mod view;
 mod worker;
 
-use clap::Parser;
 use cli::{Cli, Command};
 use std::process::ExitCode;
 
@@ -29,7 +28,7 @@ use std::process::ExitCode;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    let exit = match Cli::parse().command {
+    let exit = match Cli::read().command {
         Command::Run(args) => commands::run(*args),
         Command::Versions(args) => commands::versions(args),
         Command::Decode(args) => commands::decode(&args),

@@ -3,7 +3,7 @@
 //! Guards against a start that looks right and is not: lists that do not pair up, a loop onto klamp
 //! itself, an operator's page open to everybody. The rest of the process takes [`Config`] as sound.
 
-use super::RunArgs;
+use super::{FromEnvironment, RunArgs};
 use crate::capture::tape::Settings;
 use crate::capture::{CaptureTerms, DirectoryBounds};
 use crate::destination::{OwnAddresses, Upstream};
@@ -39,6 +39,7 @@ pub(crate) struct Config {
     pub(crate) drain_refuse_new: bool,
     pub(crate) threads: NonZeroUsize,
     pub(crate) recorder: Settings,
+    pub(crate) from_environment: FromEnvironment,
 }
 
 /// A listener and the broker behind it.
@@ -85,6 +86,21 @@ pub(crate) enum ConfigError {
         directives: String,
         cause: String,
     },
+}
+
+impl ConfigError {
+    /// The flags whose values make no sense.
+    pub(crate) fn flags(&self) -> &'static [&'static str] {
+        match self {
+            Self::Unpaired { .. } | Self::Loop { .. } => &["--listen", "--upstream"],
+            Self::ListenTwice(_) => &["--listen"],
+            Self::OpenDebug(_) => &["--debug"],
+            Self::EmptyToken => &["--debug-token"],
+            Self::NothingToWrite => &["--capture-dir", "--capture-memory"],
+            Self::CaptureOn(_) => &["--capture-on"],
+            Self::LogLevel { .. } => &["--log-level"],
+        }
+    }
 }
 
 impl RunArgs {
@@ -140,6 +156,7 @@ impl RunArgs {
                 records: self.capture_records,
                 opaque: self.capture_opaque,
             },
+            from_environment: self.from_environment,
         })
     }
 }

@@ -2,18 +2,20 @@
 //! here, how values are written in `values`, and what makes no sense together is refused in `config`.
 
 mod config;
+mod environment;
 mod values;
 
 pub(crate) use config::{Config, RouteConfig};
+pub(crate) use environment::FromEnvironment;
 
 use self::values::{
     TimeLimit, address, api_version, capture_memory, file_bytes, one_of, port, positive_time,
-    request_bytes, some, time, time_limit,
+    request_bytes, some, switch, time, time_limit,
 };
 use crate::destination::Upstream;
 use crate::log::LogFormat;
 use crate::table;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use klamp_codec::ApiKey;
 use klamp_codec::session::{Clamp, NonKafka};
 use std::net::SocketAddr;
@@ -51,6 +53,25 @@ Exit codes:
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Cli {
+    /// What the arguments and the environment say; ends the process where that is an error or asks for
+    /// help.
+    pub(crate) fn read() -> Self {
+        let args: Vec<_> = std::env::args_os().collect();
+        let mut command = Self::command();
+        let read = command.try_get_matches_from_mut(&args).and_then(|found| {
+            let mut cli = Self::from_arg_matches(&found)?;
+            if let (Command::Run(run), Some((name, found))) = (&mut cli.command, found.subcommand())
+                && let Some(command) = command.find_subcommand(name)
+            {
+                run.from_environment = FromEnvironment::of(command, found);
+            }
+            Ok(cli)
+        });
+        read.unwrap_or_else(|error| environment::name_variable(error, &command, &args).exit())
+    }
 }
 
 /// What klamp can do.
@@ -244,12 +265,14 @@ pub(crate) struct RunArgs {
 
     /// Keep the content of records too, of which captures else have the heads of batches alone: that of
     /// messages of up to 16KiB.
-    #[arg(long, env = "KLAMP_CAPTURE_RECORDS", help_heading = "Captures")]
+    #[arg(long, env = "KLAMP_CAPTURE_RECORDS", value_parser = switch())]
+    #[arg(help_heading = "Captures")]
     capture_records: bool,
 
     /// Keep messages of up to 16KiB that klamp cannot read, of which captures else have the header alone:
     /// nobody can say where in them secrets are.
-    #[arg(long, env = "KLAMP_CAPTURE_OPAQUE", help_heading = "Captures")]
+    #[arg(long, env = "KLAMP_CAPTURE_OPAQUE", value_parser = switch())]
+    #[arg(help_heading = "Captures")]
     capture_opaque: bool,
 
     /// How long the look-up of a broker's name and all attempts to connect may take together.
@@ -275,13 +298,17 @@ pub(crate) struct RunArgs {
 
     /// Accept no new connections after SIGTERM or SIGINT. Otherwise they are served while klamp
     /// waits, since an application's own shutdown may need one.
-    #[arg(long, env = "KLAMP_DRAIN_REFUSE_NEW", help_heading = "Shutdown")]
+    #[arg(long, env = "KLAMP_DRAIN_REFUSE_NEW", value_parser = switch())]
+    #[arg(help_heading = "Shutdown")]
     drain_refuse_new: bool,
 
     /// Threads that relay connections [default: one for each core, 4 at most]
     #[arg(long, env = "KLAMP_THREADS", value_name = "N")]
     #[arg(value_parser = some::<NonZeroUsize>, help_heading = "Limits")]
     threads: Option<NonZeroUsize>,
+
+    #[arg(skip)]
+    pub(crate) from_environment: FromEnvironment,
 }
 
 /// Arguments of `klamp versions`.

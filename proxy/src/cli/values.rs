@@ -103,6 +103,20 @@ pub(super) fn api_version(text: &str) -> Result<(ApiKey, i16), String> {
     parse().ok_or_else(|| "expected an API and its version, as in Fetch:12 or 1:12".to_owned())
 }
 
+/// For a flag without a value, which has one in the environment.
+pub(super) fn switch() -> impl TypedValueParser<Value = bool> {
+    one_of([
+        ("true", true),
+        ("1", true),
+        ("yes", true),
+        ("on", true),
+        ("false", false),
+        ("0", false),
+        ("no", false),
+        ("off", false),
+    ])
+}
+
 /// A parser for a few words, each with its value.
 pub(super) fn one_of<T: Copy + Send + Sync + 'static, const N: usize>(
     words: [(&'static str, T); N],

@@ -34,10 +34,11 @@ const LAST_CAPTURES: Duration = Duration::from_secs(1);
 
 /// Runs until a signal ends it.
 pub(crate) fn run(args: RunArgs) -> Exit {
+    let from_environment = args.from_environment.clone();
     let config = match args.check(std::env::var("RUST_LOG").ok()) {
         Ok(config) => config,
         Err(error) => {
-            eprintln!("error: {error}");
+            eprintln!("error: {error}{}", from_environment.note(error.flags()));
             return Exit::Usage;
         }
     };
@@ -69,12 +70,17 @@ pub(crate) fn run(args: RunArgs) -> Exit {
 enum Trouble {
     #[error("cannot listen on {address} ({flag}): {cause}")]
     Listen {
-        flag: &'static str,
+        /// And the variable that it came from.
+        flag: String,
         address: SocketAddr,
         cause: io::Error,
     },
-    #[error("cannot write captures to {} (--capture-dir): {cause}", path.display())]
-    CaptureDirectory { path: PathBuf, cause: io::Error },
+    #[error("cannot write captures to {} ({flag}): {cause}", path.display())]
+    CaptureDirectory {
+        flag: String,
+        path: PathBuf,
+        cause: io::Error,
+    },
     #[error("cannot start: {0}")]
     Start(io::Error),
     #[error("a thread that relays connections has died: this is a fault of klamp's own")]
@@ -109,8 +115,8 @@ async fn serve(config: Config) -> Result<(), Trouble> {
     );
     let listeners = bind_listeners(&config)?;
     let bound: Vec<_> = listeners.iter().map(Listener::address).collect();
-    let admin = bind_pages("--admin", config.admin)?;
-    let debug = bind_pages("--debug", config.debug)?;
+    let admin = bind_pages(&config, "--admin", config.admin)?;
+    let debug = bind_pages(&config, "--debug", config.debug)?;
 
     let metrics = Metrics::new(watch_for);
     metrics.limit_connections(max_connections.get().into());
@@ -126,6 +132,7 @@ async fn serve(config: Config) -> Result<(), Trouble> {
     let captures = captures.map_err(|cause| {
         let directory = config.captures.directory.as_ref();
         Trouble::CaptureDirectory {
+            flag: config.from_environment.named("--capture-dir"),
             path: directory.map(|(path, _)| path.clone()).unwrap_or_default(),
             cause,
         }
@@ -203,7 +210,7 @@ fn bind_listeners(config: &Config) -> Result<Vec<Listener>, Trouble> {
         let address = route.listen;
         Listener::bind(address, Route::new(route.upstream.clone())).map_err(|cause| {
             Trouble::Listen {
-                flag: "--listen",
+                flag: config.from_environment.named("--listen"),
                 address,
                 cause,
             }
@@ -214,7 +221,8 @@ fn bind_listeners(config: &Config) -> Result<Vec<Listener>, Trouble> {
 
 /// A listener for pages, with its real address.
 fn bind_pages(
-    flag: &'static str,
+    config: &Config,
+    flag: &str,
     address: Option<SocketAddr>,
 ) -> Result<Option<(TcpListener, SocketAddr)>, Trouble> {
     let bind = |address| {
@@ -226,7 +234,7 @@ fn bind_pages(
         return Ok(None);
     };
     bind(address).map(Some).map_err(|cause| Trouble::Listen {
-        flag,
+        flag: config.from_environment.named(flag),
         address,
         cause,
     })

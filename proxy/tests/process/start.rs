@@ -65,6 +65,68 @@ fn an_address_in_use_ends_with_code_3_and_names_it() {
 }
 
 #[test]
+fn an_error_names_the_variable_that_a_wrong_value_came_from_and_no_other() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    let wrong = [
+        ("KLAMP_LISTEN", "localhost:9192", "--listen"),
+        ("KLAMP_UPSTREAM", "broker", "--upstream"),
+        ("KLAMP_CLAMP", "decode", "--clamp"),
+        ("KLAMP_LOG_FORMAT", "xml", "--log-format"),
+        ("KLAMP_THREADS", "", "--threads"),
+        ("KLAMP_DRAIN_REFUSE_NEW", "maybe", "--drain-refuse-new"),
+        ("KLAMP_UPSTREAM", "a:1,b:2", "--upstream"),
+        ("KLAMP_DEBUG", "0.0.0.0:9645", "--debug"),
+        ("KLAMP_DEBUG_TOKEN", "", "--debug-token"),
+        ("KLAMP_LOG_LEVEL", "inof", "--log-level"),
+        ("KLAMP_CAPTURE_ON", "SOMETHING", "--capture-on"),
+        ("KLAMP_ADMIN", &taken, "--admin"),
+        ("KLAMP_CAPTURE_DIR", "/no/such/directory", "--capture-dir"),
+    ];
+    for (variable, value, flag) in wrong {
+        let run = |args: &[&str], environment: &[(&str, &str)]| {
+            let mut command = command(&["run"]);
+            command.args(args).envs(environment.iter().copied());
+            let (code, stderr) = code_and_stderr(command.output().unwrap());
+            assert!(matches!(code, Some(2 | 3)), "{variable}: {code:?} {stderr}");
+            assert!(stderr.contains(flag), "{variable}: {stderr}");
+            stderr
+        };
+        let sound = ["--listen=127.0.0.1:0", "--upstream=127.0.0.1:1"];
+        let sound: Vec<_> = sound
+            .into_iter()
+            .filter(|it| !it.starts_with(&format!("{flag}=")))
+            .collect();
+        let told = run(&sound, &[(variable, value)]);
+        assert!(told.contains(variable), "{variable}: {told}");
+        if flag != "--drain-refuse-new" {
+            // (which takes no value)
+            let argument = format!("{flag}={value}");
+            let told = run(
+                &[&sound[..], &[&argument]].concat(),
+                &[(variable, "127.0.0.1:0")],
+            );
+            assert!(!told.contains("KLAMP_"), "{variable}: {told}");
+        }
+    }
+}
+
+#[test]
+fn a_flag_is_switched_on_in_the_environment_by_any_usual_word() {
+    for word in ["true", "1", "yes", "on"] {
+        let mut command = command(&["run", "--log-format=json", LISTEN, "--upstream=127.0.0.1:1"]);
+        command.env("KLAMP_DRAIN_REFUSE_NEW", word);
+        let klamp = Klamp::spawn(command);
+        klamp.signal(rustix::process::Signal::TERM);
+        assert_eq!(
+            klamp.wait_for("draining")["new_connections"],
+            "refused",
+            "{word}"
+        );
+    }
+}
+
+#[test]
 fn the_environment_configures_as_flags_do_and_flags_win() {
     let mut command = command(&["run", "--log-format=json"]);
     command
