@@ -13,6 +13,7 @@
 //! What is left at the timeout is cut. With `--drain-refuse-new` the last call comes first.
 
 use crate::accept::Dealer;
+use crate::shown::rounded;
 use crate::worker::Order;
 use std::io;
 use std::time::Duration;
@@ -79,7 +80,7 @@ pub(crate) async fn drain(
             true
         }
     };
-    let took_seconds = begun.elapsed().as_secs_f64();
+    let took_seconds = rounded(begun.elapsed()).as_secs_f64();
     match dealer.connections() {
         0 => info!(took_seconds, "drained: no connection is left"),
         cut => warn!(

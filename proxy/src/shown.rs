@@ -1,8 +1,9 @@
 //! What peers call themselves, made fit for a log line or a page: no control characters, no bytes
-//! that fool a terminal, no length that a peer chooses.
+//! that fool a terminal, no length that a peer chooses. And times, without digits that tell nothing.
 
 use klamp_codec::render::is_plain;
 use std::fmt::{self, Write};
+use std::time::Duration;
 
 /// Characters of a name that are shown.
 const MOST: usize = 128;
@@ -31,6 +32,16 @@ fn cut(f: &mut fmt::Formatter<'_>, mut escaped: impl Iterator<Item = char>) -> f
         Some(_) => f.write_char('…'),
         None => Ok(()),
     }
+}
+
+/// A measured time to three significant digits, for people.
+pub(crate) fn rounded(time: Duration) -> Duration {
+    let nanos = time.as_nanos();
+    let mut unit = 1;
+    while nanos / unit >= 1000 {
+        unit *= 10;
+    }
+    Duration::from_nanos_u128((nanos + unit / 2) / unit * unit)
 }
 
 /// A line of which some may be of a peer's choosing, escaped where it would fool a terminal.
@@ -91,6 +102,30 @@ mod tests {
             let back: serde_json::Value = serde_json::from_str(&safe).unwrap();
             assert_eq!(back, value);
         }
+    }
+
+    #[test]
+    fn times_have_three_digits_that_count() {
+        for (nanos, shown) in [
+            (0, "0ns"),
+            (7, "7ns"),
+            (1_002, "1µs"),
+            (1_095_412, "1.1ms"),
+            (13_106_788, "13.1ms"),
+            (508_945_000, "509ms"),
+            (999_499_999, "999ms"),
+            (999_500_000, "1s"),
+            (2_456_549_640, "2.46s"),
+            (98_765_432_100_000, "98800s"),
+        ] {
+            let rounded = rounded(Duration::from_nanos(nanos));
+            assert_eq!(format!("{rounded:?}"), shown, "{nanos}");
+        }
+        assert_eq!(
+            rounded(Duration::from_nanos(2_456_549_640)).as_secs_f64(),
+            2.46
+        );
+        assert!(rounded(Duration::from_secs(1 << 40)) > Duration::from_secs(1 << 39));
     }
 
     #[test]

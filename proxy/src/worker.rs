@@ -12,6 +12,7 @@ use crate::dial;
 use crate::log::Admitted;
 use crate::record::{Record, Watch};
 use crate::relay::{Ended, HoldBudget, Local, Relay};
+use crate::shown::rounded;
 use crate::timers::Timers;
 use klamp_codec::observation::CloseReason;
 use klamp_codec::session::{Policy, Session};
@@ -222,7 +223,7 @@ async fn open(
             route.down.store(true, Ordering::Relaxed);
             record.ended(Ended::DialFailed);
             if let Some(Admitted { suppressed }) = route.failures.admit() {
-                warn!(suppressed, upstream = %route.name, %peer, took_seconds = took.as_secs_f64(), %cause,
+                warn!(suppressed, upstream = %route.name, %peer, took_seconds = rounded(took).as_secs_f64(), %cause,
                     "cannot reach the broker: the client's connection is closed");
             }
             None

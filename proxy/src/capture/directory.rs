@@ -185,12 +185,10 @@ fn remove(path: &Path) -> io::Result<()> {
 pub(crate) fn file_name(capture: &Capture) -> String {
     let time = humantime::format_rfc3339_micros(capture.taken).to_string();
     let time = time.replace(['-', ':'], "");
-    let safe = |c: char| {
-        if c.is_ascii_alphanumeric() || c == '_' {
-            c
-        } else {
-            '-'
-        }
+    let safe = |c: char| match c {
+        'µ' => 'u',
+        _ if c.is_ascii_alphanumeric() || c == '_' => c,
+        _ => '-',
     };
     let reason: String = capture.reason.chars().map(safe).take(REASON).collect();
     let words: Vec<_> = reason.split('-').filter(|word| !word.is_empty()).collect();
@@ -259,6 +257,8 @@ mod tests {
             name,
             "klamp-20010909T014640.000123Z-7-UNNAMED_250-in-Produce.pcapng"
         );
+        capture.reason = "slow Fetch: 12.3µs late".to_owned();
+        assert!(file_name(&capture).ends_with("-slow-Fetch-12-3us-late.pcapng"));
         let metadata = fs::metadata(scratch.0.join(&name)).unwrap();
         assert_eq!(metadata.len(), 100);
         assert_eq!(metadata.permissions().mode() & 0o777, 0o600);

@@ -1,5 +1,6 @@
 //! Why a capture was taken: for metrics one of a few words, for people a line.
 
+use crate::shown::rounded;
 use klamp_codec::{ApiKey, CorrelationId, Direction, ErrorCode};
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -75,12 +76,7 @@ impl fmt::Display for Reason {
                 write!(f, "mismatch: correlation id {got}, expected no answer")
             }
             Self::Slow(api_key, late) => {
-                let late = Duration::from_millis(late.as_millis() as u64);
-                write!(
-                    f,
-                    "slow {api_key}: {} late",
-                    humantime::format_duration(late)
-                )
+                write!(f, "slow {api_key}: {:?} late", rounded(*late))
             }
             Self::Close(label) => write!(f, "close: {}", in_words(label)),
             Self::ByHand => f.write_str("by hand"),

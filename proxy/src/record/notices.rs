@@ -9,7 +9,7 @@ use super::labels::direction_label;
 use super::said::Said;
 use crate::log::{self, Admitted, RateLimit};
 use crate::relay::Ended;
-use crate::shown::Shown;
+use crate::shown::{Shown, rounded};
 use klamp_codec::layout::WalkError;
 use klamp_codec::observation::{CloseReason, Exchange, OpaqueReason, RejectReason, VerdictCause};
 use klamp_codec::{CorrelationId, Direction, ErrorCode};
@@ -301,7 +301,7 @@ impl Record {
             requests = self.view.requests(),
             request_bytes = self.view.moved(Direction::Request),
             response_bytes = self.view.moved(Direction::Response),
-            open_for = ?self.view.opened.elapsed(),
+            open_for = ?rounded(self.view.opened.elapsed()),
             "a connection has ended"
         );
     }

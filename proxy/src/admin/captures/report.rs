@@ -2,16 +2,16 @@
 
 use crate::capture::{Captures, Cause, Found, pcapng};
 use crate::columns::Columns;
-use crate::shown::Shown;
+use crate::shown::{Shown, rounded};
 use bytesize::ByteSize;
 use klamp_codec::kept::{Change, Kept, Reading};
 use klamp_codec::observation::Exchange;
 use klamp_codec::{ApiKey, Direction};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// What is said where there never will be a capture.
 pub(super) const OFF: &str = "the recorder is off (--capture-memory 0): there are no captures\n";
@@ -228,11 +228,16 @@ struct Frame {
     correlation_id: Option<i32>,
     /// As received, length field included.
     bytes: u64,
-    latency_seconds: Option<f64>,
+    #[serde(rename = "latency_seconds", serialize_with = "in_seconds")]
+    latency: Option<Duration>,
     /// The error codes in it.
     errors: Option<String>,
     /// How far it was understood, and what was done to it.
     note: &'static str,
+}
+
+fn in_seconds<S: Serializer>(time: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
+    time.map(|time| time.as_secs_f64()).serialize(to)
 }
 
 impl Detail {
@@ -261,7 +266,7 @@ impl Frame {
             api_version: kept.exchange.map(|exchange| exchange.api_version),
             correlation_id: kept.exchange.map(|exchange| exchange.correlation_id.0),
             bytes: kept.bytes,
-            latency_seconds: kept.latency.map(|latency| latency.as_secs_f64()),
+            latency: kept.latency,
             errors: errors(kept),
             note: match (kept.reading, kept.change) {
                 (Reading::Opaque(_), _) => "not understood",
@@ -331,8 +336,8 @@ pub(super) fn detail_text(detail: &Detail) -> String {
             number(frame.correlation_id),
             frame.bytes.to_string(),
             frame
-                .latency_seconds
-                .map_or("-".to_owned(), |seconds| format!("{seconds:.6}s")),
+                .latency
+                .map_or("-".to_owned(), |latency| format!("{:?}", rounded(latency))),
             frame.errors.clone().unwrap_or_default(),
             frame.note.to_owned(),
         ]);

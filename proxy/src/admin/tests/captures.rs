@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::capture::tests::{capture, frame};
+use klamp_codec::kept::Kept;
 use std::time::{Duration, Instant};
 
 /// Status, headers and body.
@@ -37,7 +38,11 @@ impl Rig {
         let mut capture = capture(id, 10);
         capture.client_id = Some(client_id.to_owned());
         capture.software = Some(("librdkafka".to_owned(), "2.5.0".to_owned()));
-        capture.frames.add(vec![frame(10), frame(10)]);
+        let late = Kept {
+            latency: Some(Duration::from_nanos(1_095_412)),
+            ..frame(10)
+        };
+        capture.frames.add(vec![frame(10), late]);
         assert!(captures.take(capture, 9, Instant::now() + Duration::from_secs(3600)));
         id
     }
@@ -70,12 +75,15 @@ async fn captures_are_listed_shown_and_handed_out() {
     let (_, _, shown) = page("/captures/1?format=json").await;
     let shown: Value = serde_json::from_str(&shown).unwrap();
     assert_eq!(shown["exchanges"][2]["bytes"], 10);
+    assert_eq!(shown["exchanges"][2]["latency_seconds"], 0.001_095_412);
+    assert!(shown["exchanges"][1]["latency_seconds"].is_null());
     assert_eq!(shown["reason"], listed["reason"]);
     let (_, _, text) = page("/captures/1").await;
     assert!(
         text.starts_with("capture       1 (recording)\nreason"),
         "{text}"
     );
+    assert!(text.contains(" 1.1ms"), "{text}");
     let (status, head, file) = page("/captures/1.pcapng").await;
     assert_eq!((status, file.as_str()), (200, "xxx"), "a byte a frame");
     let name =

@@ -6,7 +6,7 @@ use super::talk::{Ends, Half};
 use super::told::Style;
 use super::topics::Topics;
 use crate::capture::facts::{Bounded, Topic};
-use crate::shown;
+use crate::shown::{self, rounded};
 use base64::display::Base64Display;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use klamp_codec::render::End;
@@ -102,7 +102,7 @@ fn line(
         Some(answer) => {
             let _ = write!(out, ": {} bytes", received(answer));
             if let Some(latency) = latency(asked, answer) {
-                let _ = write!(out, " after {latency:?}");
+                let _ = write!(out, " after {:?}", rounded(latency));
             }
             trouble(out, answer);
             match answer.told.facts.outcome() {

@@ -7,7 +7,7 @@ fn expected() -> Vec<String> {
     let lines = exchange_lines(&foreign(&capture(CLIENT, BROKER, exchanges())));
     assert_eq!(lines.len(), 3);
     assert!(
-        lines[1].contains("48 bytes after 1.002µs, UNNAMED_250 (250)"),
+        lines[1].contains("48 bytes after 1µs, UNNAMED_250 (250)"),
         "{lines:?}"
     );
     lines

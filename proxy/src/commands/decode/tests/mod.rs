@@ -96,16 +96,16 @@ fn a_capture_of_klamp_s_is_printed_a_line_an_exchange() {
         lines[lines.len() - 3..],
         [
             "2023-11-14T22:13:20.123457789Z 10.0.0.1:50000 -> 10.0.0.2:9092 ApiVersions v0, \
-             correlation id 1, client id \"app\", 17 bytes: 20 bytes after 1.204ms, no error"
+             correlation id 1, client id \"app\", 17 bytes: 20 bytes after 1.2ms, no error"
                 .to_owned(),
             "2023-11-14T22:13:20.123459789Z 10.0.0.1:50000 -> 10.0.0.2:9092 Metadata v1, \
-             correlation id 2, client id \"app\", 26 bytes, topic \"top\": 48 bytes after 1.204ms, \
+             correlation id 2, client id \"app\", 26 bytes, topic \"top\": 48 bytes after 1.2ms, \
              UNNAMED_250 (250)"
                 .to_owned(),
             format!(
                 "2023-11-14T22:13:20.123460289Z 10.0.0.1:50000 -> 10.0.0.2:9092 Metadata v1, \
                  correlation id 3, client id \"app\", 150031 bytes, topic {name}: 48 bytes after \
-                 1.204ms, no error"
+                 1.2ms, no error"
             ),
         ]
     );
@@ -242,7 +242,7 @@ fn what_is_kept_as_a_header_is_said_to_be_and_is_no_damage() {
     let file = own(vec![request(3, 1, 2, 0, METADATA), malformed]);
     let lines = exchange_lines(&file);
     assert!(
-        lines[0].ends_with(": 18 bytes after 1.204ms (header only, the body is malformed)"),
+        lines[0].ends_with(": 18 bytes after 1.2ms (header only, the body is malformed)"),
         "{lines:?}"
     );
 }
