@@ -168,6 +168,7 @@ fn in_words(direction: Direction) -> &'static str {
     }
 }
 
+/// What finds a capture, in the width of a terminal; the page of each has the rest.
 pub(super) fn text(report: &Report) -> String {
     if report.recorder == "off" {
         return OFF.to_owned();
@@ -179,30 +180,20 @@ pub(super) fn text(report: &Report) -> String {
         "id",
         "taken",
         "reason",
-        "about",
         "connection",
-        "client",
         "client id",
-        "software",
-        "upstream",
         "frames",
         "state",
-        "file",
     ]);
     for capture in &report.captures {
         columns.row([
             capture.id.to_string(),
             capture.taken.clone(),
             capture.reason.clone(),
-            capture.about(),
             capture.connection.to_string(),
-            capture.client.to_string(),
             shown(&capture.client_id),
-            capture.software(),
-            capture.upstream.to_string(),
             capture.frames.to_string(),
             capture.state.to_owned(),
-            capture.file.as_deref().unwrap_or("-").to_owned(),
         ]);
     }
     columns.text()

@@ -57,6 +57,7 @@ async fn captures_are_listed_shown_and_handed_out() {
     rig.captured("app\r\n\u{1b}[2J");
     let (status, _, text) = page("/captures").await;
     assert_eq!((status, text.lines().count()), (200, 2), "{text}");
+    assert!(text.lines().all(|line| line.len() <= 120), "{text}");
     assert!(
         text.contains("UNNAMED_250 in Produce") && text.contains(r"app\r\n\u{1b}[2J"),
         "{text}"
