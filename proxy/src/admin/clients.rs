@@ -6,6 +6,10 @@ use crate::view::{ClientReport, UsedKey, Views};
 use klamp_codec::releases::dropped_in;
 use serde::Serialize;
 
+const LEGEND: &str = "
+open: connections now; removed in: the first Kafka whose brokers refuse the lowest of the versions
+";
+
 #[derive(Serialize)]
 pub(super) struct Report {
     clients: Vec<Client>,
@@ -80,6 +84,9 @@ fn api(UsedKey { api_key, versions }: UsedKey) -> Api {
 }
 
 pub(super) fn text(report: &Report) -> String {
+    if report.clients.iter().all(|client| client.apis.is_empty()) {
+        return "no client has made a request\n".to_owned();
+    }
     let mut columns = Columns::new([
         "software",
         "version",
@@ -116,5 +123,5 @@ pub(super) fn text(report: &Report) -> String {
             ]);
         }
     }
-    columns.text()
+    columns.text() + LEGEND
 }
