@@ -124,6 +124,12 @@ impl<'t> Take<'t> {
         if bytes > side.ordinary.get().into() {
             return self.no_ordinary_frame(at, bytes);
         }
+        self.begin_frame(at, bytes);
+    }
+
+    #[inline(always)]
+    fn begin_frame(&self, at: u64, bytes: u64) {
+        let side = self.side;
         debug_assert_eq!(side.end.get(), at, "what lies between frames is told of");
         side.frame.set(at);
         side.end.set(at + bytes);
@@ -135,10 +141,7 @@ impl<'t> Take<'t> {
     #[inline(never)]
     fn no_ordinary_frame(&mut self, at: u64, bytes: u64) {
         self.end_frame(at);
-        let side = self.side;
-        side.frame.set(at);
-        side.end.set(at + bytes);
-        side.frames.set(side.frames.get() + 1);
+        self.begin_frame(at, bytes);
         if bytes > FRAME {
             self.limit(at + FRAME);
         }
@@ -170,10 +173,10 @@ impl<'t> Take<'t> {
     /// told of the one before.
     #[inline(always)]
     fn answers(&mut self, at: u64, exchange: Exchange, latency: Option<Duration>) {
-        let told = match latency {
-            Some(latency) => Told::new(exchange, latency),
-            None => Told::without_latency(exchange),
+        let Some(latency) = latency else {
+            return self.tell_answer(at, Told::without_latency(exchange));
         };
+        let told = Told::new(exchange, latency);
         if self.side.told.get() != told {
             self.tell_answer(at, told);
         }
@@ -322,11 +325,9 @@ impl<'t> Take<'t> {
         self.end_frame(at);
         self.keep_upto(at);
         self.note(at, Note::Token(bytes));
-        let (side, end) = (self.side, at.saturating_add(bytes));
-        side.frame.set(at);
-        side.end.set(end);
-        side.first.set(end);
-        side.frames.set(side.frames.get() + 1);
+        let end = at.saturating_add(bytes);
+        self.begin_frame(at, end - at);
+        self.side.first.set(end);
         self.pass(end);
         self.is_open = false;
     }
@@ -356,6 +357,7 @@ impl<'t> Take<'t> {
         let shown = input.shown.len() as u64;
         let settled = match step {
             Step::Pass(n) => *n,
+            Step::Need(_) => 0,
             step => self.rare(input, step),
         };
         let side = self.side;
@@ -388,7 +390,7 @@ impl<'t> Take<'t> {
         self.flush();
         let side = self.side;
         let upto = upto.min(side.end.get());
-        if !self.is_common {
+        if !self.is_common && (side.limit.get() < upto || self.tape.common.get() > 0) {
             self.keep_in_part(upto);
         }
         self.keep_upto(upto);
@@ -399,7 +401,7 @@ impl<'t> Take<'t> {
         side.first.set(next.get());
     }
 
-    /// The same where the latest frame may be kept in part, or be an answer that many connections get alike.
+    /// The same where the latest frame is kept in part, or is an answer that many connections get alike.
     #[inline(never)]
     fn keep_in_part(&mut self, upto: u64) {
         if self.tape.common.get() > 0 {
