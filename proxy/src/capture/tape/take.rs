@@ -267,10 +267,13 @@ impl<'t> Take<'t> {
         let mut next = at;
         self.keep_upto(at);
         for _ in 0..FRAME / HOLE {
+            let behind = next.saturating_add(BATCH_HEAD as u64);
+            if behind > end {
+                break; // (the head before told of more than there is)
+            }
             self.pass(next);
             let head = self.rest.first_chunk::<BATCH_HEAD>();
-            let behind = next + BATCH_HEAD as u64;
-            let Some(batch) = head.filter(|_| behind <= end).and_then(batch_bytes) else {
+            let Some(batch) = head.and_then(batch_bytes) else {
                 break;
             };
             self.keep_upto(behind);

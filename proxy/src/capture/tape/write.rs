@@ -221,11 +221,9 @@ impl Tape {
 
     /// Wipes out what is kept of a direction from `at` on.
     pub(super) fn wipe(&self, direction: Direction, at: u64) {
-        if self.side(direction).copied.get() > at {
-            let shared = self.arena.shared.borrow();
-            for chunk in self.reel.borrow_mut().chunks_mut() {
-                chunk.wipe(direction, at, &shared);
-            }
+        let shared = self.arena.shared.borrow();
+        for chunk in self.reel.borrow_mut().chunks_mut() {
+            chunk.wipe(direction, at, &shared);
         }
     }
 }

@@ -71,6 +71,48 @@ fn what_follows_a_batch_of_few_bytes_is_kept() {
 }
 
 #[test]
+fn what_follows_a_batch_that_tells_of_more_than_there_is_is_kept() {
+    let mut lying = batch(b"secret");
+    lying[8..12].copy_from_slice(&1_000_u32.to_be_bytes());
+    let batches = [batch(b"x"), lying.clone()].concat();
+    let length = (batches.len() as u32).to_be_bytes();
+    let head = b"\xff\xff\0\x01\0\0\0\x09\0\0\0\x01\0\x01t\0\0\0\x02\0\0\0\0";
+    let other = b"\0\0\0\x01\xff\xff\xff\xff";
+    let asked = request(0, 3, 1, &[head, &length[..], &batches, other].concat());
+    let mut rig = Rig::new();
+    rig.sends(Request, &asked);
+    let first = asked.len() - other.len() - lying.len() - 1;
+    let expected = [
+        Part::Bytes(asked[..first].to_vec()),
+        Part::Hole(1),
+        Part::Bytes(lying[..61].to_vec()),
+        Part::Hole(6),
+        Part::Bytes(other.to_vec()),
+    ];
+    assert_eq!(rig.frames()[0].parts, expected);
+}
+
+#[test]
+fn what_turns_out_malformed_behind_records_is_wiped_out_though_all_of_it_came_at_once() {
+    let whole = batch(b"secret");
+    let length = (whole.len() as u32).to_be_bytes();
+    let head = b"\xff\xff\0\x01\0\0\0\x09\0\0\0\x01\0\x06hidden\0\0\0\x02\0\0\0\0";
+    let asked = request(
+        0,
+        3,
+        1,
+        &[head, &length[..], &whole, b"\0\0\0\x01\x7f"].concat(),
+    );
+    let mut rig = Rig::new();
+    rig.sends(Request, &asked);
+    let frame = &rig.frames()[0];
+    assert_eq!(frame.reading, Reading::Opaque(OpaqueReason::Malformed));
+    let reel = rig.tape().reel.borrow();
+    let has_word = |bytes: &[u8]| bytes.windows(6).any(|bytes| bytes == b"hidden");
+    assert!(!reel.chunks().any(|chunk| has_word(&chunk.bytes)));
+}
+
+#[test]
 fn what_is_not_understood_is_kept_up_to_its_header() {
     let mut rig = Rig::new();
     play(&mut rig, &[&malformed(1)[..], &unheard_of(2)].concat());
