@@ -5,8 +5,9 @@
 //! one without room, which is nothing new to it.
 
 use super::Tape;
+use super::records::List;
 use super::shared::Shared;
-use super::take::List;
+
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};

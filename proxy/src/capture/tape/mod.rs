@@ -17,6 +17,7 @@ mod arena;
 mod entry;
 mod frames;
 mod recorder;
+mod records;
 mod reel;
 mod shared;
 mod snapshot;

@@ -6,18 +6,15 @@
 
 use super::entry::{self, Note, Told};
 use super::frames;
+use super::records::List;
 use super::{FRAME, HOLE, Side, Tape, WHOLE};
 use klamp_codec::layout;
 use klamp_codec::observation::{Exchange, Observation, OpaqueReason};
-use klamp_codec::render::batch_bytes;
 use klamp_codec::session::{Input, Step};
 use klamp_codec::{Direction, ErrorCode};
-use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Bytes of a batch before its records (RecordBatch v2).
-pub(super) const BATCH_HEAD: usize = 61;
 /// Error codes that are noted of a frame that is not kept to its end.
 const ERRORS: u8 = 16;
 
@@ -34,7 +31,7 @@ pub(crate) struct Take<'t> {
     pub(super) list: &'t List,
     pub(super) listed: usize,
     /// Whether records come on that list: the latest frame is kept to its end, but for them.
-    is_common: bool,
+    pub(super) is_common: bool,
     /// Whether the latest entry is a run of bytes of this look, with which others may go on.
     pub(super) is_open: bool,
 }
@@ -196,46 +193,8 @@ impl<'t> Take<'t> {
     }
 
     /// Leaves a field out of the latest frame.
-    #[inline(always)]
-    fn hole(&mut self, at: u64, bytes: u32, records: bool) {
-        if records
-            && self.is_common
-            && let Some(place) = self.list.get(self.listed)
-        {
-            place.set(at.wrapping_sub(self.at) | u64::from(bytes) << 32);
-            self.listed += 1;
-        } else {
-            self.leave_out(at, bytes, records);
-        }
-    }
-
-    /// Keeps what stands before the records that are listed, and their heads.
-    #[inline(always)]
-    fn flush(&mut self) {
-        if self.listed > 0 {
-            self.flush_listed();
-        }
-    }
-
     #[inline(never)]
-    fn flush_listed(&mut self) {
-        let (from, shown, list) = (self.at, self.rest, self.list);
-        let mut rest = list.get(..self.listed).unwrap_or_default();
-        self.listed = 0;
-        while let [_, ..] = rest {
-            let kept = self.keep_batches(from, shown, rest);
-            rest = rest.get(kept..).unwrap_or_default();
-            if let [hole, others @ ..] = rest {
-                let (offset, bytes) = (hole.get() as u32, (hole.get() >> 32) as u32);
-                self.leave_out(from + u64::from(offset), bytes, true);
-                rest = others;
-            }
-        }
-    }
-
-    /// Leaves a field out, whatever it is.
-    #[inline(never)]
-    fn leave_out(&mut self, at: u64, bytes: u32, records: bool) {
+    pub(super) fn leave_out(&mut self, at: u64, bytes: u32, records: bool) {
         self.flush();
         let (side, end) = (self.side, at + u64::from(bytes));
         let limit = side.limit.get();
@@ -249,36 +208,11 @@ impl<'t> Take<'t> {
         } else if records && self.tape.arena.settings.records {
             return;
         }
-        let head = at + BATCH_HEAD as u64;
-        if !records {
-            self.keep_upto(at);
-        } else if self.before(head).is_some_and(|it| is_batch(it, bytes)) {
-            self.keep_upto(head);
-        } else {
-            self.keep_heads(at, end);
+        match records {
+            true => self.keep_heads(at, bytes),
+            false => self.keep_upto(at),
         }
         self.pass(end);
-    }
-
-    /// Of records that are not just one batch: all heads, as far as they are shown.
-    #[cold]
-    #[inline(never)]
-    fn keep_heads(&mut self, at: u64, end: u64) {
-        let mut next = at;
-        self.keep_upto(at);
-        for _ in 0..FRAME / HOLE {
-            let behind = next.saturating_add(BATCH_HEAD as u64);
-            if behind > end {
-                break; // (the head before told of more than there is)
-            }
-            self.pass(next);
-            let head = self.rest.first_chunk::<BATCH_HEAD>();
-            let Some(batch) = head.and_then(batch_bytes) else {
-                break;
-            };
-            self.keep_upto(behind);
-            next = next.saturating_add(batch);
-        }
     }
 
     /// The latest frame is not understood: no more of it than its header is kept.
@@ -435,7 +369,7 @@ impl<'t> Take<'t> {
 
     /// Keeps what is shown before an offset of the stream.
     #[inline(always)]
-    fn keep_upto(&mut self, upto: u64) {
+    pub(super) fn keep_upto(&mut self, upto: u64) {
         if upto > self.at && !self.rest.is_empty() {
             self.keep_more(upto);
         }
@@ -452,7 +386,7 @@ impl<'t> Take<'t> {
 
     /// What comes next, up to an offset of the stream, if all of it is shown.
     #[inline(always)]
-    fn before(&self, upto: u64) -> Option<&'t [u8]> {
+    pub(super) fn before(&self, upto: u64) -> Option<&'t [u8]> {
         self.rest.get(..upto.checked_sub(self.at)? as usize)
     }
 
@@ -463,21 +397,6 @@ impl<'t> Take<'t> {
         self.rest = self.rest.split_at(self.rest.len().min(n as usize)).1;
         self.at += n;
     }
-}
-
-/// Places of records in what is shown: offset from what is neither kept nor left out, and how many bytes they
-/// are in the upper half.
-pub(super) type List = [Cell<u64>; 256];
-
-/// Whether `before` ends in the head of a batch of magic 2 (RecordBatch v2) that takes all `bytes` of its
-/// records, as it is as a rule.
-#[inline(always)]
-pub(super) fn is_batch(before: &[u8], bytes: u32) -> bool {
-    let Some(head) = before.last_chunk::<BATCH_HEAD>() else {
-        return false;
-    };
-    let [_, _, _, _, _, _, _, _, a, b, c, d, _, _, _, _, magic, ..] = head;
-    u32::from_be_bytes([*a, *b, *c, *d]).wrapping_add(12) == bytes && *magic == 2
 }
 
 /// Why nobody here reads the answer to a request.

@@ -6,9 +6,9 @@
 use super::Tape;
 use super::entry::{self, ANSWER, KNOWN, MORE, NOTE, Note, RUN, Told};
 use super::reel::{CHUNK, CHUNKS, Chunk, Reel, STEP};
-use super::take::{BATCH_HEAD, Take, is_batch};
+use super::take::Take;
 use klamp_codec::Direction;
-use std::cell::{Cell, RefMut};
+use std::cell::RefMut;
 use std::rc::Rc;
 
 /// A run is not continued in what is left of a chunk where that is less.
@@ -64,54 +64,9 @@ impl Take<'_> {
         }
     }
 
-    /// Appends what is shown before each of these records up to its head's end, and leaves them out; how many
-    /// are done, for this is for what is common: single batches, short pieces, a chunk that has room. They
-    /// are `listed` from `at` on, where `shown` stands.
-    #[inline(always)]
-    pub(super) fn keep_batches(&mut self, at: u64, shown: &[u8], listed: &[Cell<u64>]) -> usize {
-        if !self.is_open {
-            self.open();
-        }
-        let mut reel = self.tape.reel.borrow_mut();
-        let Chunk { bytes, used, .. } = &mut reel.current;
-        let Some(mut room) = bytes.get_mut(*used as usize..) else {
-            return 0;
-        };
-        let (mut written, mut number) = (0, 0);
-        let mut done = (self.at - at) as usize;
-        for records in listed {
-            let (start, bytes) = (records.get() as u32 as usize, (records.get() >> 32) as u32);
-            let Some(piece) = shown.get(done..start + BATCH_HEAD) else {
-                break;
-            };
-            if piece.len().wrapping_sub(BATCH_HEAD) >= entry::MANY - BATCH_HEAD
-                || !is_batch(piece, bytes)
-                || !self.is_open
-            {
-                break;
-            }
-            let size = MORE + piece.len();
-            let Some((place, more)) = room.split_at_mut_checked(size) else {
-                break;
-            };
-            if let Some((head, place)) = place.split_first_chunk_mut::<MORE>() {
-                entry::put(entry::more(at + done as u64, piece.len() as u16), head);
-                entry::copy(piece, place);
-            }
-            room = more;
-            written += size as u32;
-            done = start + bytes as usize;
-            number += 1;
-        }
-        *used += written;
-        drop(reel);
-        self.pass(at + done as u64);
-        number
-    }
-
     /// Appends the start of a run.
     #[inline(never)]
-    fn open(&mut self) {
+    pub(super) fn open(&mut self) {
         let words = self.start_of_run(self.at, self.tape.now.get());
         self.is_open = self.tape.reel.borrow_mut().put::<RUN, _>(words);
     }
