@@ -7,6 +7,9 @@ use std::str::FromStr;
 /// What stands for a field where whole batches are missing behind the one before them.
 pub(crate) const OTHER_BATCHES: &str = "batches";
 
+/// What stands for a field where the frame was cut, or its message had ended.
+const REST: &str = "rest";
+
 /// Something that is missing of a frame that has been mended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Withheld {
@@ -14,8 +17,8 @@ pub struct Withheld {
     pub at: u32,
     /// How many bytes.
     pub bytes: u32,
-    /// The name of the field that it was of; empty where it was of none, or nobody knows; `batches` where
-    /// it was whole record batches, heads included.
+    /// The name of the field that it was of; empty where nobody knows that; `batches` where it was whole
+    /// record batches, heads included; `rest` where it was all that followed, of whatever it was.
     pub field: Cow<'static, str>,
 }
 
@@ -45,13 +48,19 @@ impl WithheldList {
         bytes.fold(0, u64::saturating_add)
     }
 
-    /// How many bytes are missing from offset `from` to offset `to` of the frame, both included.
+    /// How many bytes are missing of the content of a field that is left from offset `from` to offset
+    /// `to` of the frame, both included: what follows it stands behind a length of its own, or is the rest.
     pub(crate) fn within(&self, from: u64, to: u64) -> u32 {
-        let here = self
-            .0
-            .iter()
-            .filter(|it| (from..=to).contains(&it.at.into()));
+        let is_within = |it: &&Withheld| (from..=to).contains(&it.at.into());
+        let here = self.0.iter().filter(is_within);
+        let here = here.filter(|it| it.field != REST);
         here.fold(0, |bytes: u32, it| bytes.saturating_add(it.bytes))
+    }
+
+    /// How many bytes are missing behind the last that is there.
+    pub(crate) fn rest(&self) -> u32 {
+        let last = self.0.last().filter(|it| it.field == REST);
+        last.map_or(0, |rest| rest.bytes)
     }
 
     /// How many bytes are missing at offset `at`: of the batch whose head ends there, and of others
@@ -59,9 +68,10 @@ impl WithheldList {
     pub(crate) fn of_batches(&self, at: u64) -> (u32, u32) {
         let here = self.0.iter().filter(|it| u64::from(it.at) == at);
         here.fold((0, 0), |(own, others): (u32, u32), it| {
-            match it.field == OTHER_BATCHES {
-                true => (own, others.saturating_add(it.bytes)),
-                false => (own.saturating_add(it.bytes), others),
+            match it.field.as_ref() {
+                OTHER_BATCHES => (own, others.saturating_add(it.bytes)),
+                REST => (own, others),
+                _ => (own.saturating_add(it.bytes), others),
             }
         })
     }
@@ -73,6 +83,11 @@ impl WithheldList {
             let at = at as u32;
             self.0.push(Withheld { at, bytes, field });
         }
+    }
+
+    /// Adds that all that follows is missing, if anything does.
+    pub(super) fn add_rest(&mut self, at: usize, bytes: u64) {
+        self.add(at, bytes, REST.into());
     }
 
     /// The frame has grown by so many bytes before offset `from`.

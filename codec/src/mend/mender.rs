@@ -110,17 +110,12 @@ impl Mender {
                 break;
             }
         }
-        let mut is_cut = false;
-        let name = match end {
-            Ok(true) => "",
-            Ok(false) if self.feed(&[])? => "",
-            _ => {
-                is_cut = true;
-                let field = self.writer.root.field(self.walker.next_field());
-                field.map_or("", |field| field.name)
-            }
+        let is_whole = match end {
+            Ok(true) => true,
+            Ok(false) => self.feed(&[])?,
+            Err(Cut) => false,
         };
-        Ok((self.writer.end(self.left, name), is_cut))
+        Ok((self.writer.end(self.left), !is_whole))
     }
 
     /// The next bytes. Whether the message has ended.
@@ -298,13 +293,13 @@ impl Writer {
     }
 
     /// Nothing follows but `left` bytes that are not looked at.
-    fn end(mut self, left: u64, name: &'static str) -> Mended {
+    fn end(mut self, left: u64) -> Mended {
         self.close();
         while let Some(open) = self.open.pop() {
             self.mend_length(open);
         }
         let at = self.mended.bytes.len();
-        self.mended.withheld.add(at, left, name.into());
+        self.mended.withheld.add_rest(at, left);
         self.mended.mend_length();
         self.mended
     }

@@ -62,7 +62,7 @@ pub fn mend(kept: &Kept, records: bool) -> Mended {
             bytes: header.map_or(vec![0; LENGTH_FIELD], <[u8]>::to_vec),
             ..Mended::default()
         };
-        mended.lacks_the_rest_of(total, "".into());
+        mended.lacks_the_rest_of(total);
         mended.mend_length();
         mended
     })
@@ -70,11 +70,11 @@ pub fn mend(kept: &Kept, records: bool) -> Mended {
 
 impl Mended {
     /// Notes that of a frame of `total` bytes nothing follows those that are there and those withheld.
-    fn lacks_the_rest_of(&mut self, total: u64, field: Cow<'static, str>) {
+    fn lacks_the_rest_of(&mut self, total: u64) {
         let withheld = self.withheld.bytes();
         let there = (self.bytes.len() as u64).saturating_add(withheld);
         self.withheld
-            .add(self.bytes.len(), total.saturating_sub(there), field);
+            .add_rest(self.bytes.len(), total.saturating_sub(there));
     }
 
     fn mend_length(&mut self) {

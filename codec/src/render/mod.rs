@@ -82,6 +82,8 @@ enum Stage {
     /// The first bytes, the length field included.
     Header(Vec<u8>),
     Body(Box<Body>),
+    /// Of a token nothing is looked at.
+    Token,
     /// The message has ended at this offset of the frame.
     Behind(u64),
     Broken(Broken),
@@ -89,15 +91,12 @@ enum Stage {
 
 impl<F: Form> Render<F> {
     /// A frame whose length field says `length`.
-    pub fn new(message: Message, length: u32, mut form: F) -> Self {
+    pub fn new(message: Message, length: u32, form: F) -> Self {
         let stage = match message {
             Message::Request | Message::Response(..) => {
                 Stage::Header(length.to_be_bytes().to_vec())
             }
-            Message::Token => {
-                form.token(length);
-                Stage::Behind(header::frame_bytes(length))
-            }
+            Message::Token => Stage::Token,
         };
         Self {
             form,
@@ -109,7 +108,8 @@ impl<F: Form> Render<F> {
         }
     }
 
-    /// The frame has been mended, and this is what it lacks: told is how long each field was.
+    /// The frame has been mended, and this is what it lacks: told is how long each field was, and what
+    /// followed the message.
     #[must_use]
     pub fn withheld(self, withheld: WithheldList) -> Self {
         Self { withheld, ..self }
@@ -158,10 +158,16 @@ impl<F: Form> Render<F> {
         // A header or body may end without a byte of its own.
         self.bytes(&[]);
         let left = self.left();
+        if let Stage::Token = self.stage {
+            let withheld = u32::try_from(self.withheld.bytes()).unwrap_or(u32::MAX);
+            self.form.token(self.length.saturating_add(withheld));
+        }
         let end = match self.stage {
             Stage::Broken(broken) => End::Broken(broken),
+            Stage::Token if left == 0 => End::Whole(0),
             Stage::Behind(at) if left == 0 => {
-                End::Whole(u32::try_from(self.at.saturating_sub(at)).unwrap_or(u32::MAX))
+                let there = u32::try_from(self.at.saturating_sub(at)).unwrap_or(u32::MAX);
+                End::Whole(there.saturating_add(self.withheld.rest()))
             }
             stage => End::Broken(Broken {
                 at: self.at,
@@ -256,8 +262,7 @@ impl<F: Form> Render<F> {
         let start = self.at.saturating_sub(behind.len() as u64);
         let left = header::frame_bytes(self.length).saturating_sub(start);
         let left = u32::try_from(left).unwrap_or(u32::MAX);
-        let withheld = std::mem::take(&mut self.withheld);
-        let mut body = Body::new(root, start, left, withheld);
+        let mut body = Body::new(root, start, left, self.withheld.clone());
         let read = body.bytes(behind, &mut self.form);
         self.stage = Stage::Body(Box::new(body));
         self.settle(read);

@@ -63,6 +63,13 @@ impl Frame {
         Self::new(direction, api_key, api_version, &body)
     }
 
+    /// These bytes stand in it behind the message.
+    fn is_followed_by(&mut self, bytes: &[u8]) {
+        self.bytes.extend(bytes);
+        let length = self.bytes.len() as u32 - 4;
+        self.bytes[..4].copy_from_slice(&length.to_be_bytes());
+    }
+
     /// As a recorder keeps it: `holes` are where and how long.
     fn kept(&self, holes: &[(usize, usize)], reading: Reading) -> Kept {
         let mut parts = Vec::new();
@@ -259,6 +266,15 @@ fn where_nothing_is_withheld_nothing_changes() {
     });
 }
 
+/// A mended frame in text, as what it was.
+fn text(message: Message, mended: &Mended) -> String {
+    let behind = &mended.bytes[4..];
+    let mut render = Render::new(message, behind.len() as u32, Text::default());
+    render = render.withheld(mended.withheld.to_string().parse().unwrap());
+    render.bytes(behind);
+    std::mem::take(render.end().1.written())
+}
+
 /// The head of a batch of `records` that has `bytes` behind it.
 fn head(base_offset: i64, records: i32, bytes: usize) -> Vec<u8> {
     let mut head = base_offset.to_be_bytes().to_vec();
@@ -273,13 +289,6 @@ fn head(base_offset: i64, records: i32, bytes: usize) -> Vec<u8> {
 
 #[test]
 fn rendered_with_what_is_withheld_a_mended_frame_says_how_long_each_field_was() {
-    let text = |frame: &[u8], message, withheld: WithheldList| {
-        let mut render = Render::new(message, frame.len() as u32 - 4, Text::default());
-        render = render.withheld(withheld);
-        render.bytes(&frame[4..]);
-        let (_, mut text) = render.end();
-        std::mem::take(text.written())
-    };
     let mut rng = Rng::with_seed(43);
     for_each_layout(|direction, api_key, api_version| {
         let batch = [head(3, 2, SECRET.len()), SECRET.to_vec()].concat();
@@ -288,14 +297,20 @@ fn rendered_with_what_is_withheld_a_mended_frame_says_how_long_each_field_was() 
             withheld: Some(if is_of_records { &batch } else { SECRET }),
             unknown: Some(SECRET),
         };
-        let frame = Frame::written(direction, api_key, api_version, planted, &mut rng);
+        let mut frame = Frame::written(direction, api_key, api_version, planted, &mut rng);
+        if rng.bool() {
+            frame.is_followed_by(SECRET);
+        }
         let mended = mend(&frame.kept(&[], Reading::Whole), false);
         let message = match direction {
             Direction::Request => Message::Request,
             Direction::Response => Message::Response(api_key, api_version),
         };
-        let whole = text(&frame.bytes, message, WithheldList::default());
-        assert_eq!(text(&mended.bytes, message, mended.withheld), whole);
+        let whole = Mended {
+            bytes: frame.bytes,
+            ..Mended::default()
+        };
+        assert_eq!(text(message, &mended), text(message, &whole));
     });
 }
 

@@ -1,10 +1,10 @@
 //! Records, what was not understood, and frames that have more or less than their message.
 
-use super::{Frame, SECRET, check, has_secret, head};
+use super::{Frame, SECRET, check, has_secret, head, text};
 use crate::kept::{Kept, Part, Reading};
 use crate::mend::mend;
 use crate::observation::OpaqueReason;
-use crate::render::{Form, Message, Render, Text};
+use crate::render::Message;
 use crate::types::{ApiKey, Direction};
 
 /// A Produce v7 request with these records.
@@ -74,11 +74,7 @@ fn where_whole_batches_are_missing_the_one_before_keeps_its_size() {
         let withheld = format!("{of_batch}batches@{at}+{}", rest - own);
         assert_eq!(mended.withheld.to_string(), withheld);
 
-        let form = Text::default();
-        let mut render = Render::new(Message::Request, mended.bytes.len() as u32 - 4, form);
-        render = render.withheld(withheld.parse().unwrap());
-        render.bytes(&mended.bytes[4..]);
-        let text = std::mem::take(render.end().1.written());
+        let text = text(Message::Request, &mended);
         for part in [
             format!("{} bytes\n", frame.bytes.len()),
             format!("{} bytes, codec", 61 + own),
@@ -123,7 +119,7 @@ fn of_what_was_not_understood_the_header_is_left() {
                 let mended = mend(&frame, false);
                 assert_eq!(mended.bytes.len(), header, "{reading:?}");
                 assert_eq!(mended.bytes[..4], (header as u32 - 4).to_be_bytes());
-                assert_eq!(mended.withheld.to_string(), format!("{header}+{rest}"));
+                assert_eq!(mended.withheld.to_string(), format!("rest@{header}+{rest}"));
                 // Its rest was not kept at all.
                 frame.parts.truncate(1);
             }
@@ -145,8 +141,10 @@ fn of_what_was_not_understood_the_header_is_left() {
             mended.bytes.as_slice(),
             mended.withheld.to_string().as_str()
         ),
-        (b"\0\0\0\0".as_slice(), "4+16")
+        (b"\0\0\0\0".as_slice(), "rest@4+16")
     );
+    let told = "SASL token (16 bytes, not kept)\n";
+    assert_eq!(text(Message::Token, &mended), told);
     // And if more was.
     let kept = frame.kept(&[], Reading::Token);
     assert_eq!(mend(&kept, false).bytes, b"\0\0\0\0");
@@ -164,22 +162,61 @@ fn where_more_is_missing_than_the_content_of_a_field_the_frame_ends() {
     assert_eq!(mended.bytes[..4], (at as u32 - 4).to_be_bytes());
     let lacks = frame.bytes.len() - at;
     assert_eq!(mended.withheld.bytes(), lacks as u64);
-    assert_eq!(mended.withheld.iter().next().unwrap().field, "TopicData");
+    assert_eq!(mended.withheld.to_string(), format!("rest@{at}+{lacks}"));
+}
+
+#[test]
+fn where_the_frame_ends_behind_a_field_that_keeps_the_size_it_had() {
+    // Two partitions.
+    let n = SECRET.len();
+    let batch = [head(3, 2, n), SECRET.to_vec()].concat();
+    let second = [b"\0\0\0\x01\0\0\0\x5c".as_slice(), &batch].concat();
+    let mut frame = produce(&batch);
+    let count = frame.start + 15;
+    frame.bytes[count..count + 4].copy_from_slice(b"\0\0\0\x02");
+    let at = frame.bytes.len() - n;
+    frame.is_followed_by(&second);
+    for lost in [n + 8, n + second.len()] {
+        let mended = mend(&frame.kept(&[(at, lost)], Reading::Whole), false);
+        assert_eq!(
+            mended.withheld.to_string(),
+            format!("Records@{at}+{n},rest@{at}+{}", second.len())
+        );
+        let text = text(Message::Request, &mended);
+        for part in [
+            format!("Records: {} bytes\n", batch.len()),
+            format!("2 records, {} bytes, codec", batch.len()),
+            "ends".to_owned(),
+        ] {
+            assert!(text.contains(&part), "{part}: {text}");
+        }
+        assert!(!text.contains("more batches"), "{text}");
+    }
+    // Nothing of it is missing where nothing was there.
+    let mut login = Frame::new(Direction::Request, ApiKey(36), 0, &[0; 4]);
+    login.is_followed_by(SECRET);
+    let text = text(
+        Message::Request,
+        &mend(&login.kept(&[], Reading::Whole), false),
+    );
+    assert!(text.contains("AuthBytes: (0 bytes, not kept)\n"), "{text}");
+    assert!(
+        text.ends_with(&format!("  {n} bytes follow the message\n")),
+        "{text}"
+    );
 }
 
 #[test]
 fn what_follows_a_message_goes() {
     let mut frame = produce(&head(1, 1, 0));
     let whole = frame.bytes.len();
-    frame.bytes.extend(SECRET);
-    let length = frame.bytes.len() as u32 - 4;
-    frame.bytes[..4].copy_from_slice(&length.to_be_bytes());
+    frame.is_followed_by(SECRET);
     for holes in [vec![], vec![(whole, SECRET.len())]] {
         let mended = mend(&frame.kept(&holes, Reading::Whole), false);
         assert_eq!(mended.bytes.len(), whole);
         assert_eq!(
             mended.withheld.to_string(),
-            format!("{whole}+{}", SECRET.len())
+            format!("rest@{whole}+{}", SECRET.len())
         );
     }
 }

@@ -197,7 +197,7 @@ fn of_a_frame_that_was_not_understood_only_the_header_is_written() {
     );
     assert_eq!(
         comments[1],
-        "SASL token, request\nreceived: 10 bytes\nkept: length only\nwithheld: 4+6"
+        "SASL token, request\nreceived: 10 bytes\nkept: length only\nwithheld: rest@4+6"
     );
 }
 
