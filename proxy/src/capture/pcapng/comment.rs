@@ -21,6 +21,9 @@ const MOST: usize = 60_000;
 /// How the comment on a raw SASL token begins.
 const TOKEN: &str = "SASL token";
 
+/// What was done to a request that is not the broker's to answer.
+pub(crate) const ANSWERED_HERE: &str = "klamp answered, the broker never got it";
+
 /// The comment on a frame that was mended, before which `lost` bytes of its direction were not kept, and
 /// which triggered the capture if there is a reason.
 pub(super) fn on(
@@ -166,10 +169,7 @@ fn changes(out: &mut String, kept: &Kept, table: Option<&VersionTable>) {
     match kept.change {
         None => return,
         Some(Change::AnsweredHere) => {
-            return line(
-                out,
-                format_args!("changed: klamp answered, the broker never got it"),
-            );
+            return line(out, format_args!("changed: {ANSWERED_HERE}"));
         }
         Some(Change::Rewritten(bytes)) => {
             line(
@@ -209,10 +209,10 @@ fn changes(out: &mut String, kept: &Kept, table: Option<&VersionTable>) {
 /// What a comment of klamp's says.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Note {
-    /// It is a raw SASL token.
-    pub(crate) is_token: bool,
-    /// Of a response what it answers.
-    pub(crate) answers: Option<(ApiKey, i16)>,
+    /// What the frame is, if it says so.
+    pub(crate) message: Option<Message>,
+    /// It is a request that klamp answered.
+    pub(crate) is_answered_here: bool,
     /// Bytes of the frame as it was received.
     pub(crate) received: Option<u64>,
     /// Of a response.
@@ -230,12 +230,11 @@ impl Note {
     pub(crate) fn read(comment: &str) -> Self {
         let mut note = Self::default();
         let mut lines = comment.lines();
-        let first = lines.next().unwrap_or_default();
-        note.is_token = first.starts_with(TOKEN);
-        note.answers = answers(first);
+        note.message = noted(lines.next().unwrap_or_default());
         for line in lines {
             let line = shown::line(line);
             let (key, value) = line.split_once(": ").unwrap_or(("", &line));
+            note.is_answered_here |= (key, value) == ("changed", ANSWERED_HERE);
             match key {
                 "received" => {
                     note.received = value.strip_suffix(" bytes").and_then(|n| n.parse().ok())
@@ -268,11 +267,18 @@ fn withheld(text: &str) -> WithheldList {
 }
 
 /// `Fetch (1) v13 response, ...`
-fn answers(line: &str) -> Option<(ApiKey, i16)> {
+fn noted(line: &str) -> Option<Message> {
+    if line.starts_with(TOKEN) {
+        return Some(Message::Token);
+    }
     let (_, rest) = line.split_once('(')?;
     let (key, rest) = rest.split_once(") v")?;
     let (version, rest) = rest.split_once(' ')?;
-    let is_response = rest.starts_with("response");
-    let of = (ApiKey(key.parse().ok()?), version.parse().ok()?);
-    is_response.then_some(of)
+    let (key, version) = (ApiKey(key.parse().ok()?), version.parse().ok()?);
+    if rest.starts_with("request") {
+        Some(Message::Request)
+    } else {
+        let is_response = rest.starts_with("response");
+        is_response.then_some(Message::Response(key, version))
+    }
 }

@@ -7,7 +7,7 @@ use super::frames::Frames;
 use super::shared::Shared;
 use super::stream::Stamp;
 use super::told::Told;
-use crate::capture::pcapng::comment::Note;
+use crate::capture::pcapng::comment::{ANSWERED_HERE, Note};
 use klamp_codec::layout::Root;
 use klamp_codec::observation::Exchange;
 use klamp_codec::render::{Cause, End, Message, Render, Requests};
@@ -112,13 +112,10 @@ impl Talk {
         self.shared.exchange(&self.ends, software, asked, None, why);
     }
 
-    /// Takes the request that a response with this correlation id answers. Those before it are not
-    /// answered any more: brokers answer in order.
-    fn asked(&mut self, id: Option<i32>) -> Option<Half> {
-        let index = match self.waiting.front() {
-            Some(front) if front.of.is_none() => 0,
-            _ => self.waiting.iter().position(|asked| answers(asked, id))?,
-        };
+    /// Takes the first request that a response may answer. Those before it are not answered any more:
+    /// brokers answer in order.
+    fn asked(&mut self, is_answered: impl Fn(&Half) -> bool) -> Option<Half> {
+        let index = self.waiting.iter().position(is_answered)?;
         for _ in 0..index {
             if let Some(asked) = self.waiting.pop_front() {
                 self.unanswered(asked, "no answer in the file");
@@ -137,9 +134,11 @@ impl Talk {
             }
         }
         let note = self.note(stamp);
-        let message = match &note {
-            Some(note) if note.is_token => Message::Token,
-            _ => self.requests.next(head),
+        let guessed = self.requests.next(head);
+        let noted = note.as_ref().and_then(|note| note.message);
+        let message = match noted {
+            Some(message @ (Message::Request | Message::Token)) => message,
+            _ => guessed,
         };
         let of = match message {
             Message::Token => None,
@@ -166,17 +165,27 @@ impl Talk {
         }
         let note = self.note(stamp);
         let id = head.first_chunk().copied().map(i32::from_be_bytes);
-        let asked = self.asked(id);
-        let noted = note.as_ref().and_then(|note| note.answers);
-        let of = match (&asked, noted, id) {
-            (Some(asked), _, _) => asked.of,
-            (None, Some((api_key, api_version)), Some(id)) => Some(Exchange {
+        let noted = note.as_ref().and_then(|note| note.message);
+        let noted_of = match (noted, id) {
+            (Some(Message::Response(api_key, api_version)), Some(id)) => Some(Exchange {
                 api_key,
                 api_version,
                 correlation_id: CorrelationId(id),
             }),
-            _ if note.as_ref().is_some_and(|note| note.is_token) => None,
-            _ => {
+            _ => None,
+        };
+        let is_noted = noted_of.is_some() || noted == Some(Message::Token);
+        let follows_token = self.waiting.front().is_some_and(|asked| asked.of.is_none());
+        let asked = match is_noted {
+            // (ids may repeat, and not every request is answered)
+            true => self.asked(|asked| asked.of == noted_of),
+            false if follows_token => self.waiting.pop_front(),
+            false => self.asked(|asked| answers(asked, id)),
+        };
+        let of = match &asked {
+            Some(asked) => asked.of,
+            None if is_noted => noted_of,
+            None => {
                 let id = id.map_or(String::new(), |id| format!(" with correlation id {id}"));
                 let what = format!("a response{id} answers no request in the file, {length} bytes");
                 return self.shared.remark(&self.ends, stamp.time, &what);
@@ -220,6 +229,9 @@ impl Talk {
     fn end_request(&mut self, mut half: Half) {
         if let [Some(name), Some(version)] = &half.told.facts.software {
             self.software = Some([name.clone(), version.clone()]);
+        }
+        if half.note.as_ref().is_some_and(|note| note.is_answered_here) {
+            return self.unanswered(half, ANSWERED_HERE);
         }
         let is_produce = half.of.is_some_and(|of| of.api_key == ApiKey::PRODUCE);
         if is_produce && half.told.facts.acks == Some(0) {

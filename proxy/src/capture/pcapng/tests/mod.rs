@@ -6,6 +6,7 @@ use super::*;
 use klamp_codec::Direction;
 use klamp_codec::kept::{Change, Kept, Part, Reading};
 use klamp_codec::observation::{Exchange, OpaqueReason};
+use klamp_codec::render::Message;
 use klamp_codec::{ApiKey, CorrelationId, ErrorCode};
 use pcap_file::pcapng::PcapNgReader;
 use pcap_file::pcapng::blocks::block_common::Block;
@@ -169,13 +170,14 @@ fn a_frame_s_comment_says_what_its_bytes_do_not_and_is_read_again() {
         "{comments:?}"
     );
     let note = comment::Note::read(&comments[1]);
-    assert_eq!(note.answers, Some((ApiKey(18), 0)));
+    assert_eq!(note.message, Some(Message::Response(ApiKey(18), 0)));
     assert_eq!(note.received, Some(20));
     assert_eq!(note.latency, Some(Duration::from_micros(1204)));
     assert_eq!(note.header_only, None);
     assert_eq!(note.lines, ["changed: 20 bytes went on in its place"]);
-    assert_eq!(comment::Note::read(&comments[0]).answers, None);
-    assert_eq!(comment::Note::read("what others write").answers, None);
+    let message = |comment| comment::Note::read(comment).message;
+    assert_eq!(message(&comments[0]), Some(Message::Request));
+    assert_eq!(message("what others write"), None);
 }
 
 #[test]

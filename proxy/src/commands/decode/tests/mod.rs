@@ -2,6 +2,7 @@
 
 mod damage;
 mod links;
+mod pairs;
 
 use super::*;
 use crate::capture::Capture;
