@@ -27,9 +27,11 @@ pub(crate) struct Cause<'a> {
 
 impl<'a> Cause<'a> {
     pub(crate) fn of(capture: &'a Capture) -> Self {
-        let latest = || capture.frames.first().iter().rev().take(LATEST);
+        let frames = capture.frames.first();
+        let frames = &frames[frames.len().saturating_sub(LATEST)..];
+        let latest = || frames.iter().rev();
         let mut in_flight = match capture.kind {
-            "close" | "by_hand" => unanswered(latest()),
+            "close" | "by_hand" => unanswered(frames),
             _ => Vec::new(),
         };
         let more_in_flight = in_flight.len().saturating_sub(WAITING);
@@ -88,23 +90,24 @@ fn is_unanswerable(kept: &Kept) -> bool {
 }
 
 /// The requests that wait for an answer, the oldest first. Answers come in order, so before one that has
-/// its answer there is none.
-fn unanswered<'a>(latest: impl Iterator<Item = &'a Kept>) -> Vec<Exchange> {
-    let mut answered = Vec::new();
+/// its answer there is none; and ids may repeat.
+fn unanswered(frames: &[Kept]) -> Vec<Exchange> {
     let mut waiting = Vec::new();
-    for kept in latest {
+    for kept in frames {
         let Some(exchange) = kept.exchange else {
             continue;
         };
         match kept.direction {
-            Direction::Response => answered.push(exchange),
-            Direction::Request if answered.contains(&exchange) => break,
+            Direction::Response => {
+                if let Some(asked) = waiting.iter().position(|asked| *asked == exchange) {
+                    waiting.drain(..=asked);
+                }
+            }
             Direction::Request if kept.change == Some(Change::AnsweredHere) => {}
             Direction::Request if is_unanswerable(kept) => {}
             Direction::Request => waiting.push(exchange),
         }
     }
-    waiting.reverse();
     waiting
 }
 
@@ -200,6 +203,14 @@ mod tests {
         }
         let code = Reason::Code(ApiKey::METADATA, klamp_codec::ErrorCode(250));
         assert_eq!(waits(code, &frames), (vec![], 0));
+        // A client may give all of them the same id.
+        let same = [
+            request(3, 1, 1, 0, METADATA),
+            request(3, 1, 1, 1, METADATA),
+            response(3, 1, 1, 2, &metadata(0)),
+            request(3, 1, 1, 3, METADATA),
+        ];
+        assert_eq!(waits(Reason::ByHand, &same), (vec![1, 1], 0));
         assert_eq!(
             about(Reason::Close("broker_after_acks0"), frames),
             Some((6, Direction::Request))
