@@ -7,6 +7,7 @@ use super::print;
 use super::talk::{Ends, Half};
 use super::told::{Style, Told};
 use super::topics::Topics;
+use crate::capture::pcapng::comment::Note;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
@@ -46,13 +47,8 @@ impl Shared {
     }
 
     /// For a message that begins.
-    pub(super) fn told(&self, header_only: bool) -> Told {
-        Told::new(
-            self.style,
-            self.budget.held(),
-            self.topics.clone(),
-            header_only,
-        )
+    pub(super) fn told(&self, note: Option<&Note>) -> Told {
+        Told::new(self.style, self.budget.held(), self.topics.clone(), note)
     }
 
     /// Counts a frame.

@@ -215,7 +215,7 @@ impl Talk {
         stamp: &Stamp,
         about: About,
     ) {
-        let told = self.shared.told(about.is_header_only());
+        let told = self.shared.told(about.note.as_ref());
         let withheld = about.note.as_ref().map(|note| note.withheld.clone());
         let withheld = withheld.unwrap_or_default();
         self.open[direction as usize] = Some(Open {

@@ -7,6 +7,7 @@
 use super::budget::Held;
 use super::topics::{Learner, Topics};
 use crate::capture::facts::Facts;
+use crate::capture::pcapng::comment::Note;
 use klamp_codec::Direction;
 use klamp_codec::render::{Batch, End, Form, Head, Json, Scope, Shown, Text, UnknownTag};
 use std::collections::BTreeMap;
@@ -37,6 +38,8 @@ pub(super) struct Told {
     learner: Option<Learner>,
     /// It is known to have no more than a header.
     header_only: bool,
+    /// Bytes of its frame, if that is known better than by what is there.
+    received: Option<u64>,
     /// The names of topics that are told of by their ids.
     pub(super) names: BTreeMap<[u8; 16], String>,
     /// There was no room for it.
@@ -44,7 +47,7 @@ pub(super) struct Told {
 }
 
 impl Told {
-    pub(super) fn new(style: Style, held: Held, topics: Topics, header_only: bool) -> Self {
+    pub(super) fn new(style: Style, held: Held, topics: Topics, note: Option<&Note>) -> Self {
         Self {
             facts: Facts::default(),
             form: match style {
@@ -56,7 +59,8 @@ impl Told {
             held,
             topics,
             learner: None,
-            header_only,
+            header_only: note.is_some_and(|note| note.header_only.is_some()),
+            received: note.and_then(|note| note.received),
             names: BTreeMap::new(),
             is_too_large: false,
         }
@@ -124,7 +128,8 @@ impl Form for Told {
         if head.direction == Direction::Response {
             self.learner = Some(Learner::default());
         }
-        self.each(|form| form.head(head));
+        let bytes = self.received.unwrap_or(head.bytes);
+        self.each(|form| form.head(&Head { bytes, ..*head }));
     }
 
     fn token(&mut self, bytes: u32) {

@@ -260,6 +260,25 @@ fn what_was_withheld_is_told_with_the_size_that_it_had() {
         "{out}"
     );
     assert!(out.contains(", 27 bytes: no answer in the file"), "{out}");
+
+    // Of another length, the length itself takes fewer bytes.
+    let mut login = request(36, 2, 2, 1, b"\0\xc9\x01\0");
+    if let Some(Part::Bytes(frame)) = login.parts.first_mut() {
+        let behind = frame.split_off(frame.len() - 1);
+        login.parts.extend([Part::Hole(200), Part::Bytes(behind)]);
+    }
+    login.bytes += 200;
+    let (out, read) = decoded(&own(vec![login]), Style::Text);
+    assert_eq!(read, Ok(()), "{out}");
+    assert!(
+        out.contains("\n  AuthBytes: (200 bytes, not kept)\n"),
+        "{out}"
+    );
+    assert_eq!(
+        out.matches(", client id \"app\", 221 bytes").count(),
+        2,
+        "{out}"
+    );
 }
 
 #[test]
