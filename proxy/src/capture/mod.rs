@@ -8,6 +8,7 @@ mod cause;
 mod directory;
 pub(crate) mod facts;
 mod frames;
+mod in_flight;
 pub(crate) mod pcapng;
 mod reason;
 mod store;
@@ -18,9 +19,10 @@ mod trigger;
 mod writer;
 
 pub(crate) use captures::{CaptureTerms, Captures};
-pub(crate) use cause::Cause;
+pub(crate) use cause::{Cause, Place};
 pub(crate) use directory::{DirectoryBounds, file_name};
 pub(crate) use frames::Frames;
+pub(crate) use in_flight::InFlight;
 pub(crate) use reason::Reason;
 pub(crate) use store::Found;
 pub(crate) use trigger::Triggers;
@@ -39,6 +41,8 @@ pub(crate) struct Capture {
     pub(crate) reason: String,
     /// Why it was taken, one of few, as metrics label it.
     pub(crate) kind: &'static str,
+    /// The message it was taken for; `None` where there was none, or nothing of it is kept.
+    pub(crate) cause: Option<Cause>,
     /// When.
     pub(crate) taken: SystemTime,
     /// The client's end of the connection.

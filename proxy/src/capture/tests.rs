@@ -33,6 +33,7 @@ pub(crate) fn capture(id: u64, bytes: u64) -> Capture {
         id,
         reason: "UNNAMED_250 in Produce".to_owned(),
         kind: "unnamed",
+        cause: None,
         taken: SystemTime::UNIX_EPOCH,
         client: "10.0.0.1:4000".parse().unwrap(),
         broker: None,

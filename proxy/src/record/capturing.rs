@@ -5,13 +5,16 @@
 //! it. So what triggers is noted, and the capture taken once a frame of that direction has ended and the
 //! session has answered.
 
-use super::Record;
+use super::{EndCause, Record};
 use crate::capture::tape::{Mark, Recorder};
-use crate::capture::{Capture, Reason};
+use crate::capture::{Capture, Cause, Place, Reason};
 use crate::relay::Ended;
 use klamp_codec::observation::{CloseReason, Exchange, OpaqueReason};
 use klamp_codec::{CorrelationId, Direction, ErrorCode};
 use std::time::{Duration, Instant, SystemTime};
+
+const REQUEST: Direction = Direction::Request;
+const RESPONSE: Direction = Direction::Response;
 
 /// How long a connection that goes on with the same trouble is left alone.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -20,11 +23,36 @@ const PAUSE: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(super) enum Capturing {
     /// To be taken once a frame of this direction has ended.
-    Due(Reason, Direction),
+    Due(Why, Direction),
     /// To be taken as soon as the tape is whole.
-    Ripe(Reason),
+    Ripe(Why),
     /// Taken, and goes on.
     Open(Open),
+}
+
+/// Why a capture is taken, and for which message if that is known.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Why {
+    reason: Reason,
+    cause: Option<Cause>,
+}
+
+impl Why {
+    fn message(reason: Reason, direction: Direction, exchange: Exchange, place: Place) -> Self {
+        let cause = Some(Cause {
+            direction,
+            exchange,
+            place,
+        });
+        Self { reason, cause }
+    }
+
+    fn unknown(reason: Reason) -> Self {
+        Self {
+            reason,
+            cause: None,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -41,10 +69,11 @@ pub(super) struct Open {
 
 impl Record {
     #[cold]
-    pub(super) fn capture_on_code(&mut self, exchange: Exchange, code: ErrorCode) {
+    pub(super) fn capture_on_code(&mut self, exchange: Exchange, at: u64, code: ErrorCode) {
         if self.watch.captures.on().on_code(exchange.api_key, code) {
             let reason = Reason::Code(exchange.api_key, code);
-            self.capture_soon(reason, Direction::Response);
+            let why = Why::message(reason, RESPONSE, exchange, Place::Around(at));
+            self.capture_soon(why, RESPONSE);
         }
     }
 
@@ -52,13 +81,15 @@ impl Record {
     pub(super) fn capture_on_slow(
         &mut self,
         exchange: Exchange,
+        at: u64,
         latency: Duration,
         wait: Option<Duration>,
     ) {
         let beyond = latency.saturating_sub(wait.unwrap_or_default());
         if self.watch.captures.is_slow(beyond) {
             let reason = Reason::Slow(exchange.api_key, beyond);
-            self.capture_soon(reason, Direction::Response);
+            let why = Why::message(reason, RESPONSE, exchange, Place::At(at));
+            self.capture_soon(why, RESPONSE);
         }
     }
 
@@ -66,23 +97,26 @@ impl Record {
         &mut self,
         direction: Direction,
         exchange: Exchange,
-        why: OpaqueReason,
+        at: u64,
+        opaque: OpaqueReason,
     ) {
-        if why == OpaqueReason::Malformed && self.watch.captures.on().on_malformed() {
+        if opaque == OpaqueReason::Malformed && self.watch.captures.on().on_malformed() {
             let reason = Reason::Malformed(direction, exchange.api_key, exchange.api_version);
-            self.capture_soon(reason, direction);
+            let why = Why::message(reason, direction, exchange, Place::Malformed(at));
+            self.capture_soon(why, direction);
         }
     }
 
-    /// (What comes after it has no end, and of it itself no more is known.)
+    /// (What comes after it has no end, and of it itself no more is known: it is no frame of the capture.)
     pub(super) fn capture_on_mismatch(
         &mut self,
         expected: Option<CorrelationId>,
         got: CorrelationId,
     ) {
         if self.watch.captures.on().on_mismatch() {
-            self.capture_soon(Reason::Mismatch(got, expected), Direction::Response);
-            self.capture_sees_end(Direction::Response);
+            let why = Why::unknown(Reason::Mismatch(got, expected));
+            self.capture_soon(why, RESPONSE);
+            self.capture_sees_end(RESPONSE);
         }
     }
 
@@ -100,7 +134,15 @@ impl Record {
             _ => false,
         };
         if is_undone && self.watch.captures.on().on_close() {
-            self.capture_soon(Reason::Close(ended.label()), Direction::Response);
+            let reason = Reason::Close(ended.label());
+            let why = match (ended, self.end_cause.as_deref()) {
+                (
+                    Ended::Session(CloseReason::BrokerAfterAcks0 | CloseReason::BrokerAfterOpaque),
+                    Some(EndCause::Request(exchange)),
+                ) => Why::message(reason, REQUEST, *exchange, Place::Latest),
+                _ => Why::unknown(reason),
+            };
+            self.capture_soon(why, RESPONSE);
         }
         self.capture_last();
     }
@@ -117,8 +159,8 @@ impl Record {
     #[cold]
     fn capture_what_there_is(&mut self) {
         match self.capturing.take().map(|capturing| *capturing) {
-            Some(Capturing::Due(reason, _) | Capturing::Ripe(reason)) => {
-                self.capture_now(self.watch.captures.next_id(), reason);
+            Some(Capturing::Due(why, _) | Capturing::Ripe(why)) => {
+                self.capture_now(self.watch.captures.next_id(), why);
             }
             Some(Capturing::Open(open)) => {
                 let _ = self.capture_more(open);
@@ -139,7 +181,7 @@ impl Record {
     #[cold]
     fn capture_by_hand(&mut self, id: u64) {
         self.capture_last();
-        self.capture_now(id, Reason::ByHand);
+        self.capture_now(id, Why::unknown(Reason::ByHand));
     }
 
     /// A frame of this direction has ended, while a capture is under way.
@@ -147,10 +189,10 @@ impl Record {
     pub(super) fn capture_sees_end(&mut self, ended: Direction) {
         match self.capturing.as_deref_mut() {
             Some(capturing @ Capturing::Due(..)) => {
-                if let Capturing::Due(reason, direction) = *capturing
+                if let Capturing::Due(why, direction) = *capturing
                     && direction == ended
                 {
-                    *capturing = Capturing::Ripe(reason);
+                    *capturing = Capturing::Ripe(why);
                 }
             }
             Some(Capturing::Open(open)) => {
@@ -172,8 +214,8 @@ impl Record {
     #[cold]
     fn capture_goes_on(&mut self) {
         match self.capturing.take().map(|capturing| *capturing) {
-            Some(Capturing::Ripe(reason)) => {
-                self.capture_now(self.watch.captures.next_id(), reason);
+            Some(Capturing::Ripe(why)) => {
+                self.capture_now(self.watch.captures.next_id(), why);
             }
             Some(Capturing::Open(open)) if open.has_more => {
                 let is_over = open.left == 0 || Instant::now() >= open.until;
@@ -188,7 +230,7 @@ impl Record {
 
     /// One at a time, since what happens while a capture goes on is in it; and the same trouble not at once
     /// again, or a connection that has it with every message would use up what may be captured of it.
-    fn capture_soon(&mut self, reason: Reason, direction: Direction) {
+    fn capture_soon(&mut self, why: Why, direction: Direction) {
         if let Some(Capturing::Open(open)) = self.capturing.as_deref()
             && Instant::now() >= open.until
         {
@@ -197,19 +239,19 @@ impl Record {
         if !self.is_recorded() || self.capturing.is_some() {
             return;
         }
-        let (trouble, now) = (reason.trouble(), Instant::now());
+        let (trouble, now) = (why.reason.trouble(), Instant::now());
         let has_been = |captured: &(u64, Instant)| {
             captured.0 == trouble && now.saturating_duration_since(captured.1) < PAUSE
         };
         if self.captured.as_deref().is_some_and(has_been) {
             self.watch.captures.refuse();
-        } else if self.watch.captures.admit(reason) {
-            self.capturing = Some(Box::new(Capturing::Due(reason, direction)));
+        } else if self.watch.captures.admit(why.reason) {
+            self.capturing = Some(Box::new(Capturing::Due(why, direction)));
             self.captured = Some(Box::new((trouble, now)));
         }
     }
 
-    fn capture_now(&mut self, id: u64, reason: Reason) {
+    fn capture_now(&mut self, id: u64, why: Why) {
         if !self.is_recorded() {
             return;
         }
@@ -223,8 +265,9 @@ impl Record {
         let mark = snapshot.as_ref().map(|snapshot| snapshot.mark);
         let capture = Capture {
             id,
-            reason: reason.to_string(),
-            kind: reason.kind(),
+            reason: why.reason.to_string(),
+            kind: why.reason.kind(),
+            cause: why.cause,
             taken: now,
             client: self.view.peer,
             broker: self.view.broker(),

@@ -89,8 +89,7 @@ pub(crate) struct Record {
     counted: Option<ClientConnection>,
     /// Unnamed error codes that have been logged.
     unnamed: Vec<(ApiKey, ErrorCode)>,
-    /// Why bytes were rejected, and what stood where a length should be.
-    rejected: Option<(RejectReason, i32)>,
+    end_cause: Option<Box<EndCause>>,
     capturing: Option<Box<Capturing>>,
     /// The trouble that was captured last, and when.
     captured: Option<Box<(u64, Instant)>>,
@@ -98,6 +97,15 @@ pub(crate) struct Record {
     recorder: Recorder,
     /// The API key of the latest message, if it has a name, and where it is counted.
     row: Option<(ApiKey, KeyRow)>,
+}
+
+/// What a connection most likely ends for.
+#[derive(Debug)]
+enum EndCause {
+    /// Bytes were rejected for that, and this stood where a length should be.
+    Rejected(RejectReason, i32),
+    /// The broker closed upon this request.
+    Request(Exchange),
 }
 
 impl Record {
@@ -118,7 +126,7 @@ impl Record {
             names_left: NAMES,
             counted: None,
             unnamed: Vec::new(),
-            rejected: None,
+            end_cause: None,
             capturing: None,
             captured: None,
             ended: None,
@@ -252,14 +260,14 @@ impl Record {
     }
 
     #[inline(always)]
-    fn errors(&mut self, exchange: Exchange, code: ErrorCode, count: u32) {
+    fn errors(&mut self, exchange: Exchange, at: u64, code: ErrorCode, count: u32) {
         let row = self.row(exchange.api_key);
         let is_named = self.shard.error_code(row, code.0, count);
         if !is_named {
             self.unnamed(exchange, code);
         }
         if code != ErrorCode::NONE {
-            self.capture_on_code(exchange, code);
+            self.capture_on_code(exchange, at, code);
         }
     }
 
@@ -314,7 +322,7 @@ impl Record {
     /// What does not happen with every message.
     #[cold]
     #[inline(never)]
-    fn observe_rare(&mut self, direction: Direction, what: Observation<'_>) {
+    fn observe_rare(&mut self, direction: Direction, at: u64, what: Observation<'_>) {
         match what {
             Observation::Answered { exchange } => self.answered(exchange),
             Observation::Learned(table) => self.learned(table),
@@ -325,7 +333,7 @@ impl Record {
             } => {
                 self.shard.opaque(labels::opaque_reason(reason));
                 self.note_opaque(direction, exchange, reason, fault);
-                self.capture_on_opaque(direction, exchange, reason);
+                self.capture_on_opaque(direction, exchange, at, reason);
             }
             Observation::Trailing { exchange, bytes } => {
                 self.note_trailing(direction, exchange, bytes);
@@ -352,13 +360,14 @@ impl Record {
                     labels::reject_label(reason),
                 );
                 self.watch.metrics.frame_rejected(labels.0, labels.1);
-                self.rejected = Some((reason, length));
+                self.end_cause = Some(Box::new(EndCause::Rejected(reason, length)));
             }
             Observation::Verdict {
                 exchange,
                 cause,
                 topics,
             } => {
+                self.end_cause = Some(Box::new(EndCause::Request(exchange)));
                 self.note_verdict(exchange, cause, topics);
             }
             Observation::RawTokens { begins } => self.note_raw_tokens(begins),
@@ -383,7 +392,7 @@ impl Observer for Record {
     // (inlined, since each place that calls it knows which observation it has: nothing is made, handed
     // over and taken apart again)
     #[inline(always)]
-    fn observe(&mut self, direction: Direction, _: u64, what: Observation<'_>) {
+    fn observe(&mut self, direction: Direction, at: u64, what: Observation<'_>) {
         match what {
             Observation::RequestHead { client_id, .. } => self.request_head(client_id),
             Observation::Acks(acks) => self.shard.acks(acks),
@@ -406,7 +415,7 @@ impl Observer for Record {
                     let row = self.row(exchange.api_key);
                     self.shard.answered_after(row, latency, wait);
                     if self.watch.captures.is_slow(latency) {
-                        self.capture_on_slow(exchange, latency, wait);
+                        self.capture_on_slow(exchange, at, latency, wait);
                     }
                 }
             }
@@ -414,7 +423,7 @@ impl Observer for Record {
                 exchange,
                 code,
                 count,
-            } => self.errors(exchange, code, count),
+            } => self.errors(exchange, at, code, count),
             Observation::Throttle { api_key, time } => {
                 let row = self.row(api_key);
                 self.shard.throttled(row, time);
@@ -428,7 +437,7 @@ impl Observer for Record {
                 (self.shard).response(row, labels::outcome(outcome), frame_bytes);
                 self.frame_ended(direction);
             }
-            rare => self.observe_rare(direction, rare),
+            rare => self.observe_rare(direction, at, rare),
         }
     }
 }

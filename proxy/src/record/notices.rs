@@ -4,9 +4,9 @@
 //! said once or at a limited rate, and every name is escaped and cut. Nothing from a message's body is
 //! logged but names of topics; nothing at all from SASL.
 
-use super::Record;
 use super::labels::direction_label;
 use super::said::Said;
+use super::{EndCause, Record};
 use crate::log::{self, Admitted, RateLimit};
 use crate::relay::Ended;
 use crate::shown::{Shown, rounded};
@@ -157,7 +157,7 @@ impl Record {
 
     pub(super) fn note_unseen(&self, why: OpaqueReason) {
         let upstream = &*self.view.upstream;
-        match (why, self.rejected) {
+        match (why, self.rejected()) {
             (OpaqueReason::NonKafka, Some((reason, _))) => {
                 let notices = &self.watch.notices;
                 let what = ("unseen", upstream, reason);
@@ -306,6 +306,14 @@ impl Record {
         );
     }
 
+    /// Why bytes were rejected, and what stood where a length should be.
+    fn rejected(&self) -> Option<(RejectReason, i32)> {
+        match self.end_cause.as_deref() {
+            Some(EndCause::Rejected(reason, length)) => Some((*reason, *length)),
+            _ => None,
+        }
+    }
+
     fn note_rejected(&self, direction: Direction, reason: RejectReason) {
         if let Some(Admitted { suppressed }) = self.watch.notices.rejected.admit() {
             warn!(
@@ -315,7 +323,7 @@ impl Record {
                 upstream = %self.view.upstream,
                 client_id = %self.client_id(),
                 direction = direction_label(direction),
-                length = self.rejected.map(|(_, length)| length),
+                length = self.rejected().map(|(_, length)| length),
                 cause = cause(direction, reason),
                 "what came is no Kafka frame: the connection is closed"
             );

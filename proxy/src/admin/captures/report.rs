@@ -1,6 +1,6 @@
 //! What is told of captures: a line each, or one with a line for each of its frames.
 
-use crate::capture::{Captures, Cause, Found, pcapng};
+use crate::capture::{Captures, Found, InFlight, pcapng};
 use crate::columns::Columns;
 use crate::shown::{Shown, rounded};
 use bytesize::ByteSize;
@@ -70,20 +70,17 @@ impl Summary {
     fn of(found: &Found) -> Self {
         let capture = &found.capture;
         let (software_name, software_version) = capture.software.clone().unzip();
-        let cause = Cause::of(capture);
-        let in_flight = cause.in_flight.iter();
+        let InFlight { requests, more } = InFlight::of(capture);
         Self {
             id: capture.id,
             taken: time(capture.taken),
             kind: capture.kind,
             reason: capture.reason.clone(),
-            trigger: cause
-                .frame
-                .and_then(|kept| Some(Message::of(kept.direction, kept.exchange?))),
-            in_flight: in_flight
-                .map(|of| Message::of(Direction::Request, *of))
+            trigger: (capture.cause).map(|cause| Message::of(cause.direction, cause.exchange)),
+            in_flight: (requests.into_iter())
+                .map(|of| Message::of(Direction::Request, of))
                 .collect(),
-            more_in_flight: cause.more_in_flight,
+            more_in_flight: more,
             connection: found.connection,
             client: capture.client,
             upstream: capture.upstream.clone(),

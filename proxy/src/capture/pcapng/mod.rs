@@ -9,7 +9,7 @@ mod packets;
 pub(crate) mod tests;
 
 use super::facts::Named;
-use super::{Capture, Cause};
+use super::{Capture, InFlight};
 use crate::shown::{self, Shown};
 use klamp_codec::Direction;
 use klamp_codec::mend::mend;
@@ -36,8 +36,7 @@ const SNAPLEN: u32 = 256 << 10;
 /// # Errors
 /// Where `out` fails.
 pub(crate) fn write(capture: &Capture, records: bool, out: impl Write) -> io::Result<()> {
-    let cause = Cause::of(capture);
-    let about = about(capture, &cause);
+    let about = about(capture);
     let options = vec![
         SectionHeaderOption::UserApplication(Cow::Owned(format!(
             "{APPLICATION}{}",
@@ -59,18 +58,18 @@ pub(crate) fn write(capture: &Capture, records: bool, out: impl Write) -> io::Re
     out.write_pcapng_block(interface).map_err(failed)?;
 
     let frames = capture.frames.all();
+    let trigger = capture.cause.and_then(|cause| cause.among(&frames));
     let first = frames.first().map(|kept| kept.received);
     let mut packets = Packets::new(out, capture);
     packets.handshake(first.map_or(capture.opened, |first| first.min(capture.opened)))?;
     // Where the frame before ends, in each direction.
     let mut ends = [None; 2];
-    for kept in frames {
+    for (index, kept) in frames.into_iter().enumerate() {
         let end = &mut ends[kept.direction as usize];
         let lost = end.map_or(0, |end| kept.at.saturating_sub(end));
         *end = Some(kept.at.saturating_add(kept.bytes));
         let mended = mend(kept, records);
-        let triggered = cause.frame.is_some_and(|frame| std::ptr::eq(frame, kept));
-        let why = triggered.then_some(capture.reason.as_str());
+        let why = (trigger == Some(index)).then_some(capture.reason.as_str());
         let comment = comment::on(kept, &mended, capture.table.as_deref(), lost, why);
         packets.frame(kept.direction, kept.received, &mended.bytes, &comment)?;
     }
@@ -78,7 +77,7 @@ pub(crate) fn write(capture: &Capture, records: bool, out: impl Write) -> io::Re
 }
 
 /// What the head of the file says.
-fn about(capture: &Capture, cause: &Cause<'_>) -> String {
+fn about(capture: &Capture) -> String {
     let mut out = String::new();
     let mut line = |name: &str, value: &dyn std::fmt::Display| {
         let value = shown::line(&value.to_string());
@@ -87,14 +86,15 @@ fn about(capture: &Capture, cause: &Cause<'_>) -> String {
     };
     line("capture", &capture.id);
     line("reason", &capture.reason);
-    if let Some((frame, exchange)) = cause.frame.and_then(|it| Some((it, it.exchange?))) {
-        line("trigger", &Named(frame.direction, exchange));
+    if let Some(cause) = &capture.cause {
+        line("trigger", &Named(cause.direction, cause.exchange));
     }
-    for exchange in &cause.in_flight {
-        line("in flight", &Named(Direction::Request, *exchange));
+    let InFlight { requests, more } = InFlight::of(capture);
+    for exchange in requests {
+        line("in flight", &Named(Direction::Request, exchange));
     }
-    if cause.more_in_flight > 0 {
-        line("in flight", &format_args!("{} more", cause.more_in_flight));
+    if more > 0 {
+        line("in flight", &format_args!("{more} more"));
     }
     line("taken", &humantime::format_rfc3339_nanos(capture.taken));
     line("client", &capture.client);

@@ -1,6 +1,7 @@
 //! Drives records with made-up observations, and looks at what metrics and views say of them.
 
 mod capturing;
+mod causes;
 mod log;
 
 use super::*;

@@ -3,6 +3,7 @@
 mod tshark;
 
 use super::*;
+use crate::capture::{Cause, Place};
 use klamp_codec::Direction;
 use klamp_codec::kept::{Change, Kept, Part, Reading};
 use klamp_codec::observation::{Exchange, OpaqueReason};
@@ -32,6 +33,7 @@ pub(crate) fn capture(client: &str, broker: &str, mut frames: Vec<Kept>) -> Capt
         id: 7,
         reason: "UNNAMED_250 in Metadata".to_owned(),
         kind: "unnamed",
+        cause: None,
         taken: at(1_000_000_000),
         client: client.parse().unwrap(),
         broker: Some(broker.parse::<SocketAddr>().unwrap()),
@@ -178,6 +180,46 @@ fn a_frame_s_comment_says_what_its_bytes_do_not_and_is_read_again() {
     let message = |comment| comment::Note::read(comment).message;
     assert_eq!(message(&comments[0]), Some(Message::Request));
     assert_eq!(message("what others write"), None);
+}
+
+#[test]
+fn the_frame_that_triggered_says_so_though_others_are_like_it() {
+    let answers = [250, 250, 250].map(|code| response(3, 1, 7, 0, &metadata(code)));
+    let mut capture = capture("10.0.0.1:50000", "10.0.0.2:9092", answers.into());
+    let second = capture.frames.first()[1].clone();
+    let cause = |place| Cause {
+        direction: Direction::Response,
+        exchange: exchange(3, 1, 7),
+        place,
+    };
+    for place in [
+        Place::At(second.at),
+        Place::Around(second.at + 1),
+        Place::Around(second.at + second.bytes),
+    ] {
+        capture.cause = Some(cause(place));
+        let comments = comments(&capture);
+        let marked = comments
+            .iter()
+            .map(|it| it.contains("\ntrigger: UNNAMED_250 in Metadata\n"));
+        assert_eq!(
+            marked.collect::<Vec<_>>(),
+            [false, true, false],
+            "{place:?}"
+        );
+        assert!(
+            about(&capture).contains("\ntrigger: Metadata (3) v1 response, correlation id 7\n")
+        );
+    }
+    // Of which nothing is kept.
+    capture.cause = Some(cause(Place::At(1 << 20)));
+    assert!(
+        comments(&capture)
+            .iter()
+            .all(|it| !it.contains("trigger: "))
+    );
+    capture.cause = None;
+    assert!(!about(&capture).contains("trigger: "));
 }
 
 #[test]
