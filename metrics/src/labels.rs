@@ -85,6 +85,62 @@ impl OpaqueReason {
     }
 }
 
+/// Who sent something: the label `direction`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// The client.
+    Request,
+    /// The broker.
+    Response,
+}
+
+impl Direction {
+    pub(crate) const ALL: [Self; 2] = [Self::Request, Self::Response];
+
+    /// The value of the label.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Request => "request",
+            Self::Response => "response",
+        }
+    }
+}
+
+/// Why bytes are no frame: the label `reason` of `klamp_frames_rejected_total`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RejectReason {
+    /// A negative length.
+    NegativeLength,
+    /// Shorter than the smallest header.
+    TooShort,
+    /// Longer than what is let through.
+    TooLarge,
+    /// TLS.
+    Tls,
+    /// HTTP.
+    Http,
+}
+
+impl RejectReason {
+    pub(crate) const ALL: [Self; 5] = [
+        Self::NegativeLength,
+        Self::TooShort,
+        Self::TooLarge,
+        Self::Tls,
+        Self::Http,
+    ];
+
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Self::NegativeLength => "negative_length",
+            Self::TooShort => "too_short",
+            Self::TooLarge => "too_large",
+            Self::Tls => "tls",
+            Self::Http => "http",
+        }
+    }
+}
+
 /// How an attempt to connect to a broker went: the label `result` of `klamp_dials_total`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DialResult {
@@ -114,6 +170,54 @@ impl DialResult {
             Self::NameNotFound => "name_not_found",
             Self::Loop => "loop",
             Self::Failed => "failed",
+        }
+    }
+}
+
+/// Why a capture was taken: the label `reason` of `klamp_captures_total`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CaptureReason {
+    /// An error code that nobody names.
+    Unnamed,
+    /// An error code that `kafka-protocol` does not name.
+    Beyond,
+    /// Another error code.
+    ErrorCode,
+    /// A message that does not fit its layout.
+    Malformed,
+    /// A response that answers no request.
+    Mismatch,
+    /// A late answer.
+    Slow,
+    /// The connection ended with something undone.
+    Close,
+    /// Somebody asked for it.
+    ByHand,
+}
+
+impl CaptureReason {
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Unnamed,
+        Self::Beyond,
+        Self::ErrorCode,
+        Self::Malformed,
+        Self::Mismatch,
+        Self::Slow,
+        Self::Close,
+        Self::ByHand,
+    ];
+
+    /// The value of the label.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Unnamed => "unnamed",
+            Self::Beyond => "beyond",
+            Self::ErrorCode => "error_code",
+            Self::Malformed => "malformed",
+            Self::Mismatch => "mismatch",
+            Self::Slow => "slow",
+            Self::Close => "close",
+            Self::ByHand => "by_hand",
         }
     }
 }

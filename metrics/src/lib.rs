@@ -18,7 +18,10 @@ mod unnamed;
 mod versions;
 
 pub use catalog::{Catalog, KnownKey};
-pub use labels::{CaptureDropped, DialResult, KeyRow, OpaqueReason, Outcome};
+pub use labels::{
+    CaptureDropped, CaptureReason, DialResult, Direction, KeyRow, OpaqueReason, Outcome,
+    RejectReason,
+};
 pub use metrics::{ClientConnection, Metrics};
 pub use shard::Shard;
 pub use versions::{Range, VersionRow};

@@ -5,7 +5,9 @@ use crate::catalog::Catalog;
 use crate::collector::{Sums, SumsCollector};
 use crate::families::{self, Family};
 use crate::histogram::{DURATION_BOUNDS, bounds_seconds};
-use crate::labels::{CaptureDropped, DialResult, Labels, OTHER};
+use crate::labels::{
+    CaptureDropped, CaptureReason, DialResult, Direction, Labels, OTHER, RejectReason,
+};
 use crate::shard::{Shard, Shared};
 use crate::unnamed::UnnamedCodes;
 use crate::versions::{VersionRow, Versions};
@@ -36,12 +38,14 @@ pub struct Metrics {
     dial_duration: Histogram,
     upstream_up: IntGaugeVec,
     upstreams: Capped,
-    frames_rejected: IntCounterVec,
+    // (those of fixed labels exist from the start: `increase()` does not see the first event of a series that
+    // begins with it)
+    frames_rejected: [[IntCounter; RejectReason::ALL.len()]; Direction::ALL.len()],
     correlation_mismatches: IntCounter,
     foreign_addresses: OnceLock<IntCounter>,
     client_connections: IntGaugeVec,
     software: Capped,
-    captures: IntCounterVec,
+    captures: [IntCounter; CaptureReason::ALL.len()],
     /// By [`CaptureDropped`], so that counting takes no lock: one of them may come with each message.
     captures_dropped: [IntCounter; CaptureDropped::ALL.len()],
     captures_bytes: IntGauge,
@@ -99,11 +103,9 @@ impl Metrics {
             .set(i64::from(result == DialResult::Ok));
     }
 
-    /// Bytes that are no frame came. Both labels are of fixed sets.
-    pub fn frame_rejected(&self, direction: &'static str, reason: &'static str) {
-        self.frames_rejected
-            .with_label_values(&[direction, reason])
-            .inc();
+    /// Bytes that are no frame came.
+    pub fn frame_rejected(&self, direction: Direction, reason: RejectReason) {
+        self.frames_rejected[direction as usize][reason as usize].inc();
     }
 
     /// A response answered no request.
@@ -137,9 +139,9 @@ impl Metrics {
         ClientConnection { gauge }
     }
 
-    /// A capture was taken. `reason` is one of a fixed set.
-    pub fn captured(&self, reason: &'static str) {
-        self.captures.with_label_values(&[reason]).inc();
+    /// A capture was taken.
+    pub fn captured(&self, reason: CaptureReason) {
+        self.captures[reason as usize].inc();
     }
 
     /// There is no capture, or no file of it.
@@ -201,6 +203,8 @@ impl Metrics {
             .set(1);
         let duration = HistogramOpts::from(opts(&families::DIAL_DURATION))
             .buckets(bounds_seconds(DURATION_BOUNDS).collect());
+        let frames_rejected = counter_vec(&registry, &families::FRAMES_REJECTED)?;
+        let captures = counter_vec(&registry, &families::CAPTURES)?;
         let captures_dropped = counter_vec(&registry, &families::CAPTURES_DROPPED)?;
         let metrics = Self {
             sums,
@@ -210,12 +214,15 @@ impl Metrics {
             dial_duration: Histogram::with_opts(duration)?,
             upstream_up: gauge_vec(&registry, &families::UPSTREAM_UP)?,
             upstreams: Capped::new(UPSTREAMS),
-            frames_rejected: counter_vec(&registry, &families::FRAMES_REJECTED)?,
+            frames_rejected: Direction::ALL.map(|direction| {
+                let of = |why: RejectReason| [direction.label(), why.label()];
+                RejectReason::ALL.map(|why| frames_rejected.with_label_values(&of(why)))
+            }),
             correlation_mismatches: IntCounter::with_opts(opts(&families::CORRELATION_MISMATCHES))?,
             foreign_addresses: OnceLock::new(),
             client_connections: gauge_vec(&registry, &families::CLIENT_CONNECTIONS)?,
             software: Capped::new(SOFTWARE),
-            captures: counter_vec(&registry, &families::CAPTURES)?,
+            captures: CaptureReason::ALL.map(|why| captures.with_label_values(&[why.label()])),
             captures_dropped: CaptureDropped::ALL
                 .map(|why| captures_dropped.with_label_values(&[why.label()])),
             captures_bytes: IntGauge::with_opts(opts(&families::CAPTURES_BYTES))?,

@@ -2,7 +2,8 @@
 //! would, so that a family with a missing help text or a series that stands twice fails here.
 
 use klamp_metrics::{
-    CaptureDropped, Catalog, DialResult, KnownKey, Metrics, OpaqueReason, Outcome, VersionRow,
+    CaptureDropped, CaptureReason, Catalog, DialResult, Direction, KnownKey, Metrics, OpaqueReason,
+    Outcome, RejectReason, VersionRow,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -468,7 +469,7 @@ fn labels_stand_in_alphabetical_order() {
     shard.response(shard.row(1), Outcome::Ok, 1);
     shard.error_code(shard.row(1), 999, 1);
     metrics.dialled("b:9092", DialResult::Loop, Duration::ZERO);
-    metrics.frame_rejected("request", "http");
+    metrics.frame_rejected(Direction::Request, RejectReason::Http);
     let _open = metrics.client_connection(b"a", b"b");
     for name in scrape(&metrics).keys() {
         let labels = name
@@ -480,16 +481,37 @@ fn labels_stand_in_alphabetical_order() {
 }
 
 #[test]
+fn what_is_rejected_is_told_from_the_start_by_direction_and_reason() {
+    let metrics = metrics();
+    let rejected = |metrics: &Metrics| {
+        let all = scrape(metrics).into_iter();
+        let rejected = all.filter(|(name, _)| name.starts_with("klamp_frames_rejected_total"));
+        rejected.partition::<Vec<_>, _>(|(_, count)| *count == 0.0)
+    };
+    let (none, some) = rejected(&metrics);
+    assert_eq!(
+        (none.len(), some.len()),
+        (10, 0),
+        "increase() sees the first"
+    );
+    metrics.frame_rejected(Direction::Response, RejectReason::Tls);
+    let tls = "klamp_frames_rejected_total{direction=\"response\",reason=\"tls\"}";
+    let (none, some) = rejected(&metrics);
+    assert_eq!((none.len(), some), (9, vec![(tls.to_owned(), 1.0)]));
+}
+
+#[test]
 fn captures_and_those_that_are_missing_are_told_by_reason() {
     let metrics = metrics();
     let of = |metrics: &Metrics, series: &str| scrape(metrics).get(series).copied();
     let full = "klamp_captures_dropped_total{reason=\"directory_full\"}";
     assert_eq!(of(&metrics, full), Some(0.0), "an alert may ask for it");
-    metrics.captured("unnamed");
+    let taken = "klamp_captures_total{reason=\"unnamed\"}";
+    assert_eq!(of(&metrics, taken), Some(0.0), "increase() sees the first");
+    metrics.captured(CaptureReason::Unnamed);
     metrics.capture_dropped(CaptureDropped::DirectoryFull);
     metrics.set_captures_bytes(1 << 20);
     metrics.set_recorder(1 << 21, 7);
-    let taken = "klamp_captures_total{reason=\"unnamed\"}";
     assert_eq!(of(&metrics, taken), Some(1.0));
     assert_eq!(of(&metrics, full), Some(1.0));
     assert_eq!(of(&metrics, "klamp_captures_bytes"), Some(1_048_576.0));

@@ -8,6 +8,7 @@ use super::pcapng::comment::facts;
 use klamp_codec::kept::{Change, Kept};
 use klamp_codec::observation::Exchange;
 use klamp_codec::{ApiKey, Direction};
+use klamp_metrics::CaptureReason;
 
 /// Frames that are looked at, the newest ones.
 const LATEST: usize = 256;
@@ -28,7 +29,7 @@ impl InFlight {
         let frames = capture.frames.first();
         let frames = &frames[frames.len().saturating_sub(LATEST)..];
         let mut requests = match capture.kind {
-            "close" | "by_hand" => unanswered(frames),
+            CaptureReason::Close | CaptureReason::ByHand => unanswered(frames),
             _ => Vec::new(),
         };
         let more = requests.len().saturating_sub(WAITING);

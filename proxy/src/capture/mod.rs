@@ -28,6 +28,7 @@ pub(crate) use store::Found;
 pub(crate) use trigger::Triggers;
 
 use klamp_codec::versions::VersionTable;
+use klamp_metrics::CaptureReason;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -40,7 +41,7 @@ pub(crate) struct Capture {
     /// Why it was taken, for people: `UNNAMED_250 in Produce`.
     pub(crate) reason: String,
     /// Why it was taken, one of few, as metrics label it.
-    pub(crate) kind: &'static str,
+    pub(crate) kind: CaptureReason,
     /// The message it was taken for; `None` where there was none, or nothing of it is kept.
     pub(crate) cause: Option<Cause>,
     /// When.

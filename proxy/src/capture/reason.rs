@@ -2,6 +2,7 @@
 
 use crate::shown::rounded;
 use klamp_codec::{ApiKey, CorrelationId, Direction, ErrorCode};
+use klamp_metrics::CaptureReason;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
@@ -24,17 +25,17 @@ pub(crate) enum Reason {
 }
 
 impl Reason {
-    /// The value of the label `reason`: lower case, stable, bounded in number.
-    pub(crate) fn kind(self) -> &'static str {
+    /// As metrics label it.
+    pub(crate) fn kind(self) -> CaptureReason {
         match self {
-            Self::Code(_, code) if code.name().is_none() => "unnamed",
-            Self::Code(_, code) if code.is_beyond_kafka_protocol() => "beyond",
-            Self::Code(..) => "error_code",
-            Self::Malformed(..) => "malformed",
-            Self::Mismatch(..) => "mismatch",
-            Self::Slow(..) => "slow",
-            Self::Close(_) => "close",
-            Self::ByHand => "by_hand",
+            Self::Code(_, code) if code.name().is_none() => CaptureReason::Unnamed,
+            Self::Code(_, code) if code.is_beyond_kafka_protocol() => CaptureReason::Beyond,
+            Self::Code(..) => CaptureReason::ErrorCode,
+            Self::Malformed(..) => CaptureReason::Malformed,
+            Self::Mismatch(..) => CaptureReason::Mismatch,
+            Self::Slow(..) => CaptureReason::Slow,
+            Self::Close(_) => CaptureReason::Close,
+            Self::ByHand => CaptureReason::ByHand,
         }
     }
 

@@ -3,7 +3,7 @@
 use super::{Capture, CaptureTerms, Captures};
 use klamp_codec::Direction;
 use klamp_codec::kept::{Kept, Part, Reading};
-use klamp_metrics::Metrics;
+use klamp_metrics::{CaptureReason, Metrics};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -32,7 +32,7 @@ pub(crate) fn capture(id: u64, bytes: u64) -> Capture {
     Capture {
         id,
         reason: "UNNAMED_250 in Produce".to_owned(),
-        kind: "unnamed",
+        kind: CaptureReason::Unnamed,
         cause: None,
         taken: SystemTime::UNIX_EPOCH,
         client: "10.0.0.1:4000".parse().unwrap(),

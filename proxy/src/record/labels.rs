@@ -1,8 +1,7 @@
 //! What the values of the codec are called in metrics.
 
-use klamp_codec::Direction;
-use klamp_codec::observation::{self, RejectReason};
-use klamp_metrics::{OpaqueReason, Outcome};
+use klamp_codec::observation;
+use klamp_metrics::{Direction, OpaqueReason, Outcome, RejectReason};
 
 pub(super) fn opaque_reason(reason: observation::OpaqueReason) -> OpaqueReason {
     match reason {
@@ -15,20 +14,20 @@ pub(super) fn opaque_reason(reason: observation::OpaqueReason) -> OpaqueReason {
     }
 }
 
-pub(super) fn direction_label(direction: Direction) -> &'static str {
+pub(super) fn direction(direction: klamp_codec::Direction) -> Direction {
     match direction {
-        Direction::Request => "request",
-        Direction::Response => "response",
+        klamp_codec::Direction::Request => Direction::Request,
+        klamp_codec::Direction::Response => Direction::Response,
     }
 }
 
-pub(super) fn reject_label(reason: RejectReason) -> &'static str {
+pub(super) fn reject_reason(reason: observation::RejectReason) -> RejectReason {
     match reason {
-        RejectReason::NegativeLength => "negative_length",
-        RejectReason::TooShort => "too_short",
-        RejectReason::TooLarge => "too_large",
-        RejectReason::Tls => "tls",
-        RejectReason::Http => "http",
+        observation::RejectReason::NegativeLength => RejectReason::NegativeLength,
+        observation::RejectReason::TooShort => RejectReason::TooShort,
+        observation::RejectReason::TooLarge => RejectReason::TooLarge,
+        observation::RejectReason::Tls => RejectReason::Tls,
+        observation::RejectReason::Http => RejectReason::Http,
     }
 }
 

@@ -355,11 +355,8 @@ impl Record {
                 self.capture_on_mismatch(expected, got);
             }
             Observation::Rejected { reason, length } => {
-                let labels = (
-                    labels::direction_label(direction),
-                    labels::reject_label(reason),
-                );
-                self.watch.metrics.frame_rejected(labels.0, labels.1);
+                let (from, why) = (labels::direction(direction), labels::reject_reason(reason));
+                self.watch.metrics.frame_rejected(from, why);
                 self.end_cause = Some(Box::new(EndCause::Rejected(reason, length)));
             }
             Observation::Verdict {

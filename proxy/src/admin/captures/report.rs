@@ -74,7 +74,7 @@ impl Summary {
         Self {
             id: capture.id,
             taken: time(capture.taken),
-            kind: capture.kind,
+            kind: capture.kind.label(),
             reason: capture.reason.clone(),
             trigger: (capture.cause).map(|cause| Message::of(cause.direction, cause.exchange)),
             in_flight: (requests.into_iter())

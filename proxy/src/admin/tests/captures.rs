@@ -268,7 +268,7 @@ async fn a_capture_by_hand_is_of_the_connection_that_was_named() {
     assert_eq!(taken.connection, 2);
     assert_eq!(taken.capture.client_id.as_deref(), Some("wanted"));
     assert_eq!(
-        (taken.capture.kind, &*taken.capture.upstream),
+        (taken.capture.kind.label(), &*taken.capture.upstream),
         ("by_hand", "b:9092")
     );
 }

@@ -38,7 +38,7 @@ fn a_code_that_triggers_is_captured_with_who_it_happened_to() {
     let capture = &all[0].capture;
     assert_eq!(all.len(), 1);
     assert_eq!(
-        (capture.reason.as_str(), capture.kind),
+        (capture.reason.as_str(), capture.kind.label()),
         ("UNNAMED_250 in Produce", "unnamed")
     );
     assert_eq!(capture.client, record.view.peer);

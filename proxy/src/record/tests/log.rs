@@ -179,7 +179,7 @@ fn bytes_that_are_no_frame_are_counted_and_their_likely_cause_is_named() {
         assert!(line.contains("peer=10.0.0.1:4000"), "{line}");
         let labels = format!(
             r#"direction="{}",reason="{label}""#,
-            labels::direction_label(direction)
+            labels::direction(direction).label()
         );
         assert_eq!(
             rig.metric(&format!("klamp_frames_rejected_total{{{labels}}}")),

@@ -32,7 +32,7 @@ pub(crate) fn capture(client: &str, broker: &str, mut frames: Vec<Kept>) -> Capt
     Capture {
         id: 7,
         reason: "UNNAMED_250 in Metadata".to_owned(),
-        kind: "unnamed",
+        kind: klamp_metrics::CaptureReason::Unnamed,
         cause: None,
         taken: at(1_000_000_000),
         client: client.parse().unwrap(),
