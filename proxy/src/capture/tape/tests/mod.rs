@@ -5,6 +5,7 @@
 
 mod kept;
 mod memory;
+mod model;
 
 use super::*;
 use klamp_codec::ErrorCode;
