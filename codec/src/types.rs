@@ -92,3 +92,13 @@ pub enum Direction {
     /// Broker to client.
     Response,
 }
+
+impl Direction {
+    /// What travels that way: `request` or `response`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Request => "request",
+            Self::Response => "response",
+        }
+    }
+}

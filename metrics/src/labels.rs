@@ -97,8 +97,7 @@ pub enum Direction {
 impl Direction {
     pub(crate) const ALL: [Self; 2] = [Self::Request, Self::Response];
 
-    /// The value of the label.
-    pub fn label(self) -> &'static str {
+    pub(crate) fn label(self) -> &'static str {
         match self {
             Self::Request => "request",
             Self::Response => "response",

@@ -6,7 +6,7 @@
 
 use super::form::{Batch, ClientId, End, Form, Head, Scope, Shown, UnknownTag};
 use super::plain::is_plain;
-use crate::types::{ApiKey, Direction};
+use crate::types::ApiKey;
 use base64::Engine as _;
 use base64::display::Base64Display;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -111,11 +111,7 @@ impl Form for Json {
         }
         self.close();
         if head.has_body {
-            let name = match head.direction {
-                Direction::Request => "request",
-                Direction::Response => "response",
-            };
-            self.key(name, "");
+            self.key(head.direction.name(), "");
             self.open(Open::Struct);
         }
     }

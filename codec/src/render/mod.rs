@@ -20,7 +20,7 @@ pub use form::{
 pub use json::Json;
 pub use line::Line;
 pub use plain::is_plain;
-pub use records::batch_bytes;
+pub use records::{HEAD as BATCH_HEAD, batch_bytes};
 pub use text::Text;
 
 use crate::layout::Root;

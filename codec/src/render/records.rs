@@ -6,8 +6,8 @@
 
 use super::form::{Batch, BatchKind};
 
-/// Bytes of a batch before its records.
-pub(crate) const HEAD: usize = 61;
+/// Bytes of a batch before its records (RecordBatch v2).
+pub const HEAD: usize = 61;
 /// Bytes of a message before magic 2, up to its attributes.
 const OLD_HEAD: usize = 18;
 /// Bytes of the offset and the length, which the length does not count.

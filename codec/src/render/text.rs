@@ -1,7 +1,6 @@
 //! A message as indented text, by Kafka's own names.
 
 use super::form::{Batch, ClientId, End, Form, Head, Scope, Shown, UnknownTag};
-use crate::types::Direction;
 use base64::display::Base64Display;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use std::fmt::{self, Write as _};
@@ -156,10 +155,7 @@ impl Form for Text {
 
 impl fmt::Display for Head<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let direction = match self.direction {
-            Direction::Request => "request",
-            Direction::Response => "response",
-        };
+        let direction = self.direction.name();
         match self.api_key.name() {
             Some(name) => write!(f, "{name}")?,
             None => write!(f, "api key {}", self.api_key)?,

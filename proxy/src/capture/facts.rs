@@ -210,10 +210,7 @@ pub(crate) struct Named(pub(crate) Direction, pub(crate) Exchange);
 impl fmt::Display for Named {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(direction, of) = self;
-        let direction = match direction {
-            Direction::Request => "request",
-            Direction::Response => "response",
-        };
+        let direction = direction.name();
         let name = of.api_key.name().unwrap_or("unknown API");
         let (key, version, id) = (of.api_key.0, of.api_version, of.correlation_id);
         write!(

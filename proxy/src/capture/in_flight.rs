@@ -60,12 +60,12 @@ fn unanswered(frames: &[Kept]) -> Vec<Exchange> {
     waiting
 }
 
-/// Whether it is a Produce with acks=0.
+/// Whether this request is a Produce with acks=0.
 fn is_unanswerable(kept: &Kept) -> bool {
     let is_produce = kept
         .exchange
         .is_some_and(|of| of.api_key == ApiKey::PRODUCE);
-    kept.direction == Direction::Request && is_produce && facts(kept).acks == Some(0)
+    is_produce && facts(kept).acks == Some(0)
 }
 
 #[cfg(test)]

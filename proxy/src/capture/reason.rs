@@ -64,10 +64,7 @@ impl fmt::Display for Reason {
                 None => write!(f, "{code} in {api_key}"),
             },
             Self::Malformed(direction, api_key, version) => {
-                let what = match direction {
-                    Direction::Request => "request",
-                    Direction::Response => "response",
-                };
+                let what = direction.name();
                 write!(f, "malformed {api_key} {what} of version {version}")
             }
             Self::Mismatch(got, Some(expected)) => {

@@ -3,10 +3,10 @@
 //! The trap: whatever a peer can make klamp say, it can make klamp say a million times.
 
 use super::kept_back::FLOOD;
+use crate::timers;
 use std::num::NonZeroU64;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Lets a call site log at most so many lines an interval, and counts what it kept back. Those that
 /// [`super::limit`] makes tell that count when the flood is over.
@@ -50,12 +50,12 @@ impl RateLimit {
 
     /// `None` where the line is to be kept back.
     pub(crate) fn admit(&self) -> Option<Admitted> {
-        self.admit_at(since_start())
+        self.admit_at(timers::epoch().elapsed())
     }
 
     /// How many lines were kept back in an interval that is over, if no line has told so since.
     pub(super) fn kept_back(&self) -> Option<NonZeroU64> {
-        self.kept_back_at(since_start())
+        self.kept_back_at(timers::epoch().elapsed())
     }
 
     /// How many lines were kept back since that was last told.
@@ -104,11 +104,6 @@ impl RateLimit {
             suppressed: self.take(),
         })
     }
-}
-
-fn since_start() -> Duration {
-    static START: OnceLock<Instant> = OnceLock::new();
-    START.get_or_init(Instant::now).elapsed()
 }
 
 #[cfg(test)]

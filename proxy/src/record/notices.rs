@@ -4,7 +4,6 @@
 //! said once or at a limited rate, and every name is escaped and cut. Nothing from a message's body is
 //! logged but names of topics; nothing at all from SASL.
 
-use super::labels;
 use super::said::Said;
 use super::{EndCause, Record};
 use crate::log::{self, Admitted, RateLimit};
@@ -107,7 +106,7 @@ impl Record {
         let upstream = &*self.view.upstream;
         let client_id = self.client_id();
         let software = self.told_software();
-        let direction = labels::direction(direction).label();
+        let direction = direction.name();
         // (from where its body begins)
         let offset = fault.map(|fault| fault.at);
         let fault = fault.map(|fault| fault.fault.to_string());
@@ -145,7 +144,7 @@ impl Record {
                 upstream = %self.view.upstream,
                 client_id = %self.client_id(),
                 software = %self.told_software(),
-                direction = labels::direction(direction).label(),
+                direction = direction.name(),
                 api_key = %exchange.api_key,
                 api_version = exchange.api_version,
                 bytes,
@@ -322,7 +321,7 @@ impl Record {
                 peer = %self.view.peer,
                 upstream = %self.view.upstream,
                 client_id = %self.client_id(),
-                direction = labels::direction(direction).label(),
+                direction = direction.name(),
                 length = self.rejected().map(|(_, length)| length),
                 cause = cause(direction, reason),
                 "what came is no Kafka frame: the connection is closed"

@@ -138,7 +138,7 @@ struct Message {
 impl Message {
     fn of(direction: Direction, of: Exchange) -> Self {
         Self {
-            direction: in_words(direction),
+            direction: direction.name(),
             api_key: of.api_key.0,
             name: of.api_key.name(),
             api_version: of.api_version,
@@ -155,13 +155,6 @@ impl Message {
         } = self;
         let name = ApiKey(self.api_key);
         format!("{name} v{api_version} {direction}, correlation id {correlation_id}")
-    }
-}
-
-fn in_words(direction: Direction) -> &'static str {
-    match direction {
-        Direction::Request => "request",
-        Direction::Response => "response",
     }
 }
 
@@ -248,7 +241,7 @@ impl Frame {
         let api_key = kept.exchange.map(|exchange| exchange.api_key);
         Self {
             received: time(kept.received),
-            direction: in_words(kept.direction),
+            direction: kept.direction.name(),
             api_key: api_key.map(|key| key.0),
             name: api_key.and_then(ApiKey::name),
             api_version: kept.exchange.map(|exchange| exchange.api_version),

@@ -38,13 +38,7 @@ pub(super) fn on(
     match (&facts.head, kept.exchange) {
         (Some(of), _) => line(&mut out, format_args!("{of}")),
         (None, Some(of)) => line(&mut out, format_args!("{}", Named(kept.direction, of))),
-        (None, None) => {
-            let direction = match kept.direction {
-                Direction::Request => "request",
-                Direction::Response => "response",
-            };
-            line(&mut out, format_args!("{TOKEN}, {direction}"));
-        }
+        (None, None) => line(&mut out, format_args!("{TOKEN}, {}", kept.direction.name())),
     }
     if let Some(why) = why {
         line(&mut out, format_args!("trigger: {why}"));

@@ -59,20 +59,19 @@ impl Told {
     };
 
     #[inline(always)]
-    pub(super) fn new(exchange: Exchange, latency: Duration) -> Self {
+    pub(super) fn new(exchange: Exchange, latency: Option<Duration>) -> Self {
         let (api_key, api_version) = (exchange.api_key.0 as u16, exchange.api_version as u16);
-        Self {
-            request: u32::from(api_key) | u32::from(api_version) << 16,
-            nanos: latency.subsec_nanos(),
-            secs: latency.as_secs(),
-        }
+        Self::of(u32::from(api_key) | u32::from(api_version) << 16, latency)
     }
 
-    #[cold]
-    pub(super) fn without_latency(exchange: Exchange) -> Self {
+    #[inline(always)]
+    fn of(request: u32, latency: Option<Duration>) -> Self {
+        let latency = latency.map(|latency| (latency.subsec_nanos(), latency.as_secs()));
+        let (nanos, secs) = latency.unwrap_or((UNTIMED, 0));
         Self {
-            nanos: UNTIMED,
-            ..Self::new(exchange, Duration::ZERO)
+            request,
+            nanos,
+            secs,
         }
     }
 
@@ -300,14 +299,7 @@ pub(super) fn read(chunk: &[u8]) -> Option<(Entry<'_>, usize)> {
     match first as u8 {
         ANSWER_IS => {
             let nanos = Some(word(2)?).filter(|nanos| *nanos != NO_LATENCY);
-            let exchange = Exchange {
-                api_key: ApiKey(large as i16),
-                api_version: (large >> 16) as i16,
-                correlation_id: CorrelationId(0),
-            };
-            let told = nanos.map_or(Told::without_latency(exchange), |nanos| {
-                Told::new(exchange, Duration::from_nanos(nanos))
-            });
+            let told = Told::of(large, nanos.map(Duration::from_nanos));
             Some((Entry::Answer(word(1)?, told), ANSWER))
         }
         KNOWN_IS => Some((Entry::Known(large, (first >> 16) as u16), KNOWN)),

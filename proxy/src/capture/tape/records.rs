@@ -7,11 +7,8 @@ use super::entry::{self, MORE};
 use super::reel::Chunk;
 use super::take::Take;
 use super::{FRAME, HOLE};
-use klamp_codec::render::batch_bytes;
+use klamp_codec::render::{BATCH_HEAD, batch_bytes};
 use std::cell::Cell;
-
-/// Bytes of a batch before its records (RecordBatch v2).
-const BATCH_HEAD: usize = 61;
 
 /// Places of records in what is shown: offset from what is neither kept nor left out, and how many bytes they
 /// are in the upper half.
@@ -49,8 +46,8 @@ impl Take<'_> {
         while let [_, ..] = rest {
             let kept = self.keep_batches(from, shown, rest);
             rest = rest.get(kept..).unwrap_or_default();
-            if let [hole, others @ ..] = rest {
-                let (offset, bytes) = (hole.get() as u32, (hole.get() >> 32) as u32);
+            if let [records, others @ ..] = rest {
+                let (offset, bytes) = place_of(records);
                 self.leave_out(from + u64::from(offset), bytes, true);
                 rest = others;
             }
@@ -73,7 +70,8 @@ impl Take<'_> {
         let (mut written, mut number) = (0, 0);
         let mut done = (self.at - at) as usize;
         for records in listed {
-            let (start, bytes) = (records.get() as u32 as usize, (records.get() >> 32) as u32);
+            let (start, bytes) = place_of(records);
+            let start = start as usize;
             let Some(piece) = shown.get(done..start + BATCH_HEAD) else {
                 break;
             };
@@ -132,6 +130,12 @@ impl Take<'_> {
             next = next.saturating_add(batch);
         }
     }
+}
+
+/// The offset of listed records, and how many bytes they are.
+#[inline(always)]
+fn place_of(records: &Cell<u64>) -> (u32, u32) {
+    (records.get() as u32, (records.get() >> 32) as u32)
 }
 
 /// Whether `before` ends in the head of a batch of magic 2 (RecordBatch v2) that takes all `bytes` of its

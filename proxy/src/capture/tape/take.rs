@@ -93,7 +93,7 @@ impl<'t> Take<'t> {
             Observation::Hole { bytes, records } => self.hole(at, *bytes, *records),
             Observation::Opaque { reason, .. } => self.opaque(*reason),
             Observation::Trailing { bytes, .. } => {
-                self.hole(at.saturating_sub(u64::from(*bytes)), *bytes, false);
+                self.leave_out(at.saturating_sub(u64::from(*bytes)), *bytes, false);
             }
             Observation::Learned(_) => {
                 self.tape.common.set(self.side.end.get());
@@ -170,11 +170,9 @@ impl<'t> Take<'t> {
     /// told of the one before.
     #[inline(always)]
     fn answers(&mut self, at: u64, exchange: Exchange, latency: Option<Duration>) {
-        let Some(latency) = latency else {
-            return self.tell_answer(at, Told::without_latency(exchange));
-        };
         let told = Told::new(exchange, latency);
-        if self.side.told.get() != told {
+        // (without a latency, which is rare, it is told each time: that spares looking for one here)
+        if latency.is_none() || self.side.told.get() != told {
             self.tell_answer(at, told);
         }
     }
@@ -294,21 +292,6 @@ impl<'t> Take<'t> {
         let shown = input.shown.len() as u64;
         let settled = match step {
             Step::Pass(n) => *n,
-            Step::Need(_) => 0,
-            step => self.rare(input, step),
-        };
-        let side = self.side;
-        let upto = side.at.get().saturating_add(settled);
-        side.is_owed.set(settled > shown || input.unpaid > 0);
-        side.at.set(upto);
-        self.keep(upto);
-    }
-
-    /// How much of `input` is settled by what is not just passing it.
-    #[cold]
-    fn rare(&mut self, input: &Input<'_>, step: &Step) -> u64 {
-        match step {
-            Step::Pass(n) => *n,
             Step::Replace { drop, with } => {
                 if *drop > 0 {
                     self.changed(with.len() as u64);
@@ -316,9 +299,14 @@ impl<'t> Take<'t> {
                 *drop as u64
             }
             // What it closes upon goes nowhere.
-            Step::Close(_) => input.shown.len() as u64,
+            Step::Close(_) => shown,
             Step::Need(_) | Step::Wait | Step::Finish => 0,
-        }
+        };
+        let side = self.side;
+        let upto = side.at.get().saturating_add(settled);
+        side.is_owed.set(settled > shown || input.unpaid > 0);
+        side.at.set(upto);
+        self.keep(upto);
     }
 
     /// Keeps what is shown up to `upto` and may be kept.

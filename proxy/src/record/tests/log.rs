@@ -177,10 +177,7 @@ fn bytes_that_are_no_frame_are_counted_and_their_likely_cause_is_named() {
         let line = line(&log, "no Kafka frame");
         assert!(line.contains(hint) && line.contains("length=-2"), "{line}");
         assert!(line.contains("peer=10.0.0.1:4000"), "{line}");
-        let labels = format!(
-            r#"direction="{}",reason="{label}""#,
-            labels::direction(direction).label()
-        );
+        let labels = format!(r#"direction="{}",reason="{label}""#, direction.name());
         assert_eq!(
             rig.metric(&format!("klamp_frames_rejected_total{{{labels}}}")),
             1.0

@@ -60,11 +60,8 @@ fn of_records_the_heads_of_batches_are_kept_and_their_content_where_that_is_aske
 
 #[test]
 fn what_follows_a_batch_of_few_bytes_is_kept() {
-    let empty = batch(b"");
-    let length = (empty.len() as u32).to_be_bytes();
-    let head = b"\xff\xff\0\x01\0\0\0\x09\0\0\0\x01\0\x01t\0\0\0\x02\0\0\0\0";
     let other = b"\0\0\0\x01\xff\xff\xff\xff";
-    let asked = request(0, 3, 1, &[head, &length[..], &empty, other].concat());
+    let asked = produced(1, &[&partition(0, &batch(b"")), other]);
     let mut rig = Rig::new();
     rig.sends(Request, &asked);
     assert_eq!(rig.frames()[0].parts, [Part::Bytes(asked)]);
@@ -75,10 +72,8 @@ fn what_follows_a_batch_that_tells_of_more_than_there_is_is_kept() {
     let mut lying = batch(b"secret");
     lying[8..12].copy_from_slice(&1_000_u32.to_be_bytes());
     let batches = [batch(b"x"), lying.clone()].concat();
-    let length = (batches.len() as u32).to_be_bytes();
-    let head = b"\xff\xff\0\x01\0\0\0\x09\0\0\0\x01\0\x01t\0\0\0\x02\0\0\0\0";
     let other = b"\0\0\0\x01\xff\xff\xff\xff";
-    let asked = request(0, 3, 1, &[head, &length[..], &batches, other].concat());
+    let asked = produced(1, &[&partition(0, &batches), other]);
     let mut rig = Rig::new();
     rig.sends(Request, &asked);
     let first = asked.len() - other.len() - lying.len() - 1;
@@ -405,14 +400,13 @@ fn of_an_answer_that_is_not_kept_to_its_end_all_error_codes_are_told() {
 #[test]
 fn behind_one_large_batch_many_small_ones_of_a_message_are_kept() {
     let batches = [&[b'x'; 40_000][..], b"x", b"y", b"z"].map(batch);
-    let partition = |n: usize| {
-        let length = u32::try_from(batches[n].len()).unwrap().to_be_bytes();
-        [&[0, 0, 0, n as u8][..], &length, &batches[n]].concat()
-    };
-    let head = b"\xff\xff\0\x01\0\0\0\x09\0\0\0\x01\0\x01t\0\0\0\x04";
-    let body = [&head[..], &[0, 1, 2, 3].map(partition).concat()].concat();
+    let all: Vec<_> = (0..)
+        .zip(&batches)
+        .map(|(n, it)| partition(n, it))
+        .collect();
+    let all: Vec<_> = all.iter().map(Vec::as_slice).collect();
     let mut rig = Rig::new();
-    rig.sends(Request, &request(0, 3, 1, &body));
+    rig.sends(Request, &produced(1, &all));
     let frame = &rig.frames()[0];
     let holes = frame.parts.iter().filter_map(|part| match part {
         Part::Hole(bytes) => Some(*bytes),

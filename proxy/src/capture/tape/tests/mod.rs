@@ -213,18 +213,27 @@ fn batch(content: &[u8]) -> Vec<u8> {
     [&batch[..], content].concat()
 }
 
+/// Of a Produce request.
+fn partition(n: u32, records: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(records.len()).unwrap();
+    [&n.to_be_bytes()[..], &length.to_be_bytes(), records].concat()
+}
+
+/// Produce v3 to a topic `t`.
+fn produced(id: u8, partitions: &[&[u8]]) -> Vec<u8> {
+    let head = b"\xff\xff\0\x01\0\0\0\x09\0\0\0\x01\0\x01t";
+    let number = u32::try_from(partitions.len()).unwrap().to_be_bytes();
+    let body = [&head[..], &number, &partitions.concat()].concat();
+    request(0, 3, id, &body)
+}
+
 /// Produce v3 with these records, and its answer.
 fn produce(id: u8, records: &[u8]) -> [(Direction, Vec<u8>); 2] {
-    let length = u32::try_from(records.len()).unwrap().to_be_bytes();
-    let head = b"\xff\xff\0\x01\0\0\0\x09\0\0\0\x01\0\x01t\0\0\0\x01\0\0\0\0";
     let topic = b"\0\0\0\x01\0\x01t\0\0\0\x01";
-    let partition = [&[0; 4][..], &[0, 0], &[0; 8], &[255; 8], &[0; 4]].concat();
+    let answer = [&[0; 4][..], &[0, 0], &[0; 8], &[255; 8], &[0; 4]].concat();
     [
-        (
-            Request,
-            request(0, 3, id, &[head, &length[..], records].concat()),
-        ),
-        (Response, response(id, &[&topic[..], &partition].concat())),
+        (Request, produced(id, &[&partition(0, records)])),
+        (Response, response(id, &[&topic[..], &answer].concat())),
     ]
 }
 
