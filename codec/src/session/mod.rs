@@ -152,6 +152,17 @@ impl Session {
             }
     }
 
+    /// Whether `direction` stands in a frame of which more is to come, and would answer `Need(1)` until it is
+    /// shown any of it.
+    #[inline]
+    pub fn is_amid_frame(&self, direction: Direction) -> bool {
+        !self.shared.unseen
+            && match direction {
+                Direction::Request => self.request.wants_more(),
+                Direction::Response => self.response.wants_more(),
+            }
+    }
+
     /// Stops at the next request head; once nothing is in flight the session closes. Poll both
     /// directions then, the request's first: the other one closes once this one has stopped.
     ///

@@ -59,6 +59,12 @@ impl RequestLane {
         self.partial || !matches!(self.state, State::Head)
     }
 
+    /// Whether bytes are missing of the frame that is under way.
+    #[inline]
+    pub(super) fn wants_more(&self) -> bool {
+        matches!(&self.state, State::Request(frame) if frame.left() > 0)
+    }
+
     // (not inlined, nor is what is rare, so that each direction has the registers to itself)
     #[inline(never)]
     pub(super) fn poll(

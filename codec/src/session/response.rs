@@ -108,6 +108,12 @@ impl ResponseLane {
         }
     }
 
+    /// Whether bytes are missing of the frame that is under way.
+    #[inline]
+    pub(super) fn wants_more(&self) -> bool {
+        matches!(&self.state, State::Response(frame) if frame.left() > 0)
+    }
+
     // (not inlined, nor is what is rare, so that each direction has the registers to itself)
     #[inline(never)]
     pub(super) fn poll(

@@ -293,6 +293,7 @@ impl Relay {
             .known
             .take()
             .filter(|(_, shown)| *shown == count && !eof && self.session.awaits_bytes(direction));
+        let is_amid_frame = count == 0 && !eof && self.session.is_amid_frame(direction);
         let told = self.tape.of(direction).len();
         self.polls += 1;
         assert!(
@@ -309,6 +310,10 @@ impl Relay {
         );
         if let Some((known, _)) = known {
             assert_eq!(step, known, "{direction:?}: known, as it awaits bytes");
+            assert_eq!(told, self.tape.of(direction).len(), "{direction:?}");
+        }
+        if is_amid_frame {
+            assert_eq!(step, Step::Need(1), "{direction:?}: amid a frame");
             assert_eq!(told, self.tape.of(direction).len(), "{direction:?}");
         }
         lane.known = match step {

@@ -67,6 +67,11 @@ impl<O: Meter> Judge for Asked<'_, O> {
     }
 
     #[inline]
+    fn is_amid_frame(&self) -> bool {
+        self.session.is_amid_frame(self.direction)
+    }
+
+    #[inline]
     fn came(&mut self, owed: u64, bytes: &[u8]) {
         self.observer.came(self.direction, owed, bytes);
     }

@@ -109,6 +109,12 @@ pub(super) trait Judge {
     /// `Need(1)` behind a `Pass` of all that was shown.
     fn awaits_bytes(&self) -> bool;
 
+    /// Whether it would only ask for more of the frame that is under way, if nothing is shown.
+    #[inline]
+    fn is_amid_frame(&self) -> bool {
+        false
+    }
+
     /// Bytes have been read that were passed before they were there: the first of `owed`.
     #[inline]
     fn came(&mut self, _owed: u64, _bytes: &[u8]) {}
@@ -141,6 +147,10 @@ impl Lane {
             {
                 let shown = self.buffer.shown();
                 let all = shown.len() as u64;
+                if shown.is_empty() && unpaid == 0 && !self.eof && judge.is_amid_frame() {
+                    self.stance = Stance::Need(1);
+                    continue;
+                }
                 let step = judge.ask(Input {
                     shown,
                     eof: self.eof,
