@@ -77,6 +77,9 @@ pub enum Observation<'a> {
         /// From the request fully received to the response's first byte; `None` where the response
         /// came before the request ended.
         latency: Option<Duration>,
+        /// Whether it is known that there is a layout, and that key, version and latency are those of the
+        /// response before. That depends on what came together: it saves work, and says nothing.
+        is_like_last: bool,
         /// How long the request itself asked the broker to wait at most (Fetch's MaxWaitMs), if it did.
         wait: Option<Duration>,
         /// Whether there is a layout to read it by. Where there is none, `Opaque` tells of it only if it

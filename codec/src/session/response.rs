@@ -7,7 +7,7 @@ use super::cursor::Cursor;
 use super::findings::Findings;
 use super::frame::{Frame, Walked};
 use super::header;
-use super::pending::Answer;
+use super::pending::{Answer, Entry};
 use super::reject::{self, MAX_RESPONSE, MAX_TOKEN, MIN_RESPONSE};
 use super::sasl::Sasl;
 use super::shared::Shared;
@@ -56,30 +56,42 @@ pub(super) struct Head {
     pub(super) frame_bytes: u64,
 }
 
-/// How long ago things were at one time. Many were at the same: what one read brings is received at
-/// once.
-struct Since {
+/// What the responses of one look answer: many of them requests that one read brought, so that key, version and
+/// latency are the same.
+struct Answered {
     now: Duration,
-    then: Duration,
-    took: Duration,
+    /// Key and version of the last one's request, and when that was received; 0: unlike any other.
+    request: u64,
+    received: Duration,
+    latency: Duration,
 }
 
-impl Since {
+impl Answered {
     fn new(now: Duration) -> Self {
         Self {
             now,
-            then: now,
-            took: Duration::ZERO,
+            request: 0,
+            received: now,
+            latency: Duration::ZERO,
         }
     }
 
-    #[inline]
-    fn then(&mut self, then: Duration) -> Duration {
-        if then != self.then {
-            self.then = then;
-            self.took = self.now.saturating_sub(then);
+    /// How long ago the request was received, and whether all is as with the last one.
+    #[inline(always)]
+    fn of(&mut self, entry: &Entry) -> (Option<Duration>, bool) {
+        let Some(received) = entry.received else {
+            self.request = 0;
+            return (None, false);
+        };
+        let (key, version) = (entry.exchange.api_key.0, entry.exchange.api_version);
+        let request = 1 << 32 | u64::from(key as u16) | u64::from(version as u16) << 16;
+        let is_like_last = received == self.received && request == self.request;
+        if !is_like_last {
+            self.request = request;
+            self.received = received;
+            self.latency = self.now.saturating_sub(received);
         }
-        self.took
+        (Some(self.latency), is_like_last)
     }
 }
 
@@ -135,7 +147,7 @@ impl ResponseLane {
 
     fn turn(&mut self, input: Input<'_>, cx: &mut Shared, to: &mut impl Observer) -> Step {
         let mut cursor = Cursor::new(input.shown);
-        let mut since = Since::new(input.now);
+        let mut answered = Answered::new(input.now);
         loop {
             if cx.unseen {
                 return cursor.unseen(input.eof);
@@ -144,7 +156,7 @@ impl ResponseLane {
                 return owed;
             }
             let step = match self.state {
-                State::Head => self.head(&mut cursor, &input, &mut since, cx, to),
+                State::Head => self.head(&mut cursor, &input, &mut answered, cx, to),
                 _ => self.go_on(&mut cursor, &input, cx, to),
             };
             if let Some(step) = step {
@@ -159,7 +171,7 @@ impl ResponseLane {
         &mut self,
         cursor: &mut Cursor<'_>,
         input: &Input<'_>,
-        since: &mut Since,
+        answered: &mut Answered,
         cx: &mut Shared,
         to: &mut impl Observer,
     ) -> Option<Step> {
@@ -184,12 +196,15 @@ impl ResponseLane {
         let exchange = entry.exchange;
         let is_held = exchange.api_key == ApiKey::API_VERSIONS;
         let root = Root::find(RESPONSE, exchange.api_key, exchange.api_version);
+        let (latency, is_like_last) = answered.of(&entry);
+        let has_layout = is_held || root.is_some();
         let told = Observation::ResponseHead {
             exchange,
             frame_bytes,
-            latency: (entry.received).map(|received| since.then(received)),
+            latency,
+            is_like_last: is_like_last && has_layout,
             wait: entry.wait(),
-            has_layout: is_held || root.is_some(),
+            has_layout,
         };
         to.observe(RESPONSE, self.at, told);
         to.observe(RESPONSE, self.at, cx.in_flight());

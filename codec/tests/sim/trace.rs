@@ -284,6 +284,32 @@ impl Observer for Tape {
             self.in_flight = count;
             return;
         }
+        if let Observation::ResponseHead {
+            is_like_last: true,
+            exchange,
+            latency,
+            has_layout,
+            ..
+        } = what
+        {
+            let told = (exchange.api_key, exchange.api_version, latency, true);
+            let last = self.response.iter().rev().find_map(|(_, seen)| match seen {
+                Seen::ResponseHead {
+                    exchange,
+                    latency,
+                    has_layout,
+                    ..
+                } => Some((
+                    exchange.api_key,
+                    exchange.api_version,
+                    *latency,
+                    *has_layout,
+                )),
+                _ => None,
+            });
+            assert_eq!(last, Some(told), "is like the last one");
+            assert!(has_layout, "is like the last one");
+        }
         let list = match direction {
             Direction::Request => &mut self.request,
             Direction::Response => &mut self.response,
@@ -323,6 +349,7 @@ impl From<Observation<'_>> for Seen {
                 latency,
                 wait,
                 has_layout,
+                is_like_last: _, // which depends on the cut
             } => Self::ResponseHead {
                 exchange,
                 frame_bytes,

@@ -5,11 +5,11 @@
 //! one without room, which is nothing new to it.
 
 use super::Tape;
-use super::records::List;
+use super::cuts::{LISTED, List};
 use super::shared::Shared;
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::BinaryHeap;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -53,38 +53,55 @@ pub(crate) struct Arena {
     share: usize,
     used: Cell<usize>,
     usage: Arc<Usage>,
+    /// Chunks that have begun.
+    chunks: Cell<u64>,
     ages: RefCell<Ages>,
     /// Of use while a session is asked.
     pub(super) list: List,
+    /// How many records of frames that are kept to their end are listed: none where they are kept.
+    pub(super) listed: u8,
     pub(super) shared: RefCell<Shared>,
 }
 
-/// So many chunks that are gone are thought of at least before that is mended.
+/// So many tapes that are gone are thought of at least before that is mended.
 const SLACK: usize = 8;
 
-/// Which chunk is older than which.
+/// Whose chunks are older than whose.
 #[derive(Debug, Default)]
 struct Ages {
-    /// The oldest first. Chunks that are gone by other ways stay here until many are.
-    order: VecDeque<(Weak<Tape>, u32)>,
-    /// How many of them there are still.
-    chunks: usize,
+    /// Tapes that have chunks, that with the oldest one on top: as old as it was when it was last looked at. It
+    /// can only have become younger, so that nothing need be done here when a chunk begins.
+    order: BinaryHeap<Aged>,
+    /// Tapes among them that have ended. (Each holds the memory of its tape until it is forgotten.)
+    gone: usize,
 }
 
-impl Ages {
-    /// Forgets what is gone, where that is more than what is there: until then each chunk that is thought
-    /// of holds the memory of its tape, even of one that has ended.
-    fn forget(&mut self) {
-        if self.order.len() > 2 * self.chunks + SLACK {
-            let is_there = |tape: &Weak<Tape>, chunk| {
-                tape.upgrade()
-                    .is_some_and(|tape| tape.reel.borrow().has(chunk))
-            };
-            self.order.retain(|(tape, chunk)| is_there(tape, *chunk));
-            self.order.shrink_to_fit();
-        }
+/// A tape, and when its oldest chunk began.
+#[derive(Debug)]
+struct Aged {
+    began: u64,
+    tape: Weak<Tape>,
+}
+
+impl Ord for Aged {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        other.began.cmp(&self.began)
     }
 }
+
+impl PartialOrd for Aged {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Aged {
+    fn eq(&self, other: &Self) -> bool {
+        self.began == other.began
+    }
+}
+
+impl Eq for Aged {}
 
 impl Arena {
     /// The arena of one of `threads` threads, or none where nothing is to be recorded.
@@ -94,8 +111,10 @@ impl Arena {
             share: settings.memory / threads.max(1),
             used: Cell::new(0),
             usage,
+            chunks: Cell::new(0),
             ages: RefCell::default(),
-            list: [const { Cell::new(0) }; _],
+            list: std::array::from_fn(|_| Cell::default()),
+            listed: if settings.records { 0 } else { LISTED },
             shared: RefCell::default(),
         };
         (settings.memory > 0).then(|| Rc::new(arena))
@@ -106,12 +125,18 @@ impl Arena {
         self.take(size_of::<Tape>());
     }
 
-    /// A tape that had so many chunks, of so many bytes together, has ended.
-    pub(super) fn leave(&self, chunks: usize, bytes: usize) {
+    /// A tape that had chunks of so many bytes together has ended.
+    pub(super) fn leave(&self, bytes: usize, is_aged: bool) {
         self.release(size_of::<Tape>() + bytes);
-        let mut ages = self.ages.borrow_mut();
-        ages.chunks -= chunks;
-        ages.forget();
+        if is_aged {
+            let mut ages = self.ages.borrow_mut();
+            ages.gone += 1;
+            if 2 * ages.gone > ages.order.len() + SLACK {
+                ages.order.retain(|aged| aged.tape.strong_count() > 0);
+                ages.order.shrink_to_fit();
+                ages.gone = 0;
+            }
+        }
     }
 
     /// Takes `bytes`, and what is needed for that from the oldest chunks. The caller has no reel
@@ -127,25 +152,39 @@ impl Arena {
         self.usage.bytes.fetch_sub(bytes, Relaxed);
     }
 
-    /// A chunk begins, which is the youngest then. The caller has no reel borrowed.
-    pub(super) fn age(&self, tape: Weak<Tape>, chunk: u32, is_more: bool) {
-        let mut ages = self.ages.borrow_mut();
-        ages.chunks += usize::from(is_more);
-        ages.forget();
-        ages.order.push_back((tape, chunk));
+    /// A chunk begins, which is the youngest then: when that is.
+    pub(super) fn begins(&self) -> u64 {
+        self.chunks.set(self.chunks.get() + 1);
+        self.chunks.get()
+    }
+
+    /// The tape has chunks from now on, the oldest of which began then.
+    #[cold]
+    pub(super) fn age(&self, tape: Weak<Tape>, began: u64) {
+        self.ages.borrow_mut().order.push(Aged { began, tape });
     }
 
     /// `false`: there is none.
     fn give_up_oldest(&self) -> bool {
         loop {
-            let Some((tape, chunk)) = self.ages.borrow_mut().order.pop_front() else {
+            let Some(aged) = self.ages.borrow_mut().order.pop() else {
                 return false;
             };
-            let freed = tape
-                .upgrade()
-                .and_then(|tape| tape.reel.borrow_mut().give_up(chunk));
-            if let Some(freed) = freed {
-                self.ages.borrow_mut().chunks -= 1;
+            let Some(tape) = aged.tape.upgrade() else {
+                let mut ages = self.ages.borrow_mut();
+                ages.gone = ages.gone.saturating_sub(1);
+                continue;
+            };
+            let mut reel = tape.reel.borrow_mut();
+            let freed = match reel.oldest() {
+                Some(began) if began == aged.began => reel.give_up_oldest(),
+                _ => 0,
+            };
+            match reel.oldest() {
+                Some(began) => self.age(aged.tape, began),
+                None => tape.is_aged.set(false),
+            }
+            if freed > 0 {
                 self.release(freed);
                 self.usage.given_up.fetch_add(1, Relaxed);
                 return true;
@@ -159,7 +198,7 @@ impl Arena {
         self.used.get()
     }
 
-    /// Chunks that are thought of, whether they are still there or not.
+    /// Tapes that are thought of, whether they are still there or not.
     #[cfg(test)]
     pub(super) fn ages(&self) -> usize {
         self.ages.borrow().order.len()

@@ -12,17 +12,16 @@ use std::time::Duration;
 /// Bytes of the start of an answer.
 pub(super) const ANSWER: usize = 24;
 /// Bytes of the start of a run.
-pub(super) const RUN: usize = 16;
-/// Bytes of what goes on with a run, without those that it brings.
-pub(super) const MORE: usize = 8;
-/// Bytes of what goes on with a run by what is known.
+pub(super) const RUN: usize = 24;
+/// Bytes of a piece of a run, without those that it brings.
+pub(super) const PIECE: usize = 8;
+/// Bytes of what is known.
 pub(super) const KNOWN: usize = 8;
 /// Bytes of a note.
 pub(super) const NOTE: usize = 32;
 
 const ANSWER_IS: u8 = 1;
 const RUN_IS: u8 = 2;
-const MORE_IS: u8 = 7;
 const KNOWN_IS: u8 = 8;
 const ERROR_IS: u8 = 9;
 const OPAQUE_IS: u8 = 3;
@@ -36,68 +35,72 @@ const NO_LATENCY: u64 = u64::MAX;
 /// Nothing is known of where frames begin.
 const NO_FRAME: u16 = u16::MAX;
 
-/// No latency is known, in place of nanoseconds of a second.
-const UNTIMED: u32 = u32::MAX;
-
 /// What the bytes of a response do not say of it.
-// (compared with every response, so that it is plain numbers)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Told {
-    /// Key and version of the request.
-    request: u32,
-    /// The latency: nanoseconds of a second, and seconds.
-    nanos: u32,
-    secs: u64,
+    api_key: ApiKey,
+    api_version: i16,
+    pub(super) latency: Option<Duration>,
 }
 
 impl Told {
-    /// Nothing has been told.
-    pub(super) const NOTHING: Self = Self {
-        request: 0,
-        nanos: UNTIMED - 1,
-        secs: 0,
-    };
-
-    #[inline(always)]
-    pub(super) fn new(exchange: Exchange, latency: Option<Duration>) -> Self {
-        let (api_key, api_version) = (exchange.api_key.0 as u16, exchange.api_version as u16);
-        Self::of(u32::from(api_key) | u32::from(api_version) << 16, latency)
-    }
-
-    #[inline(always)]
-    fn of(request: u32, latency: Option<Duration>) -> Self {
-        let latency = latency.map(|latency| (latency.subsec_nanos(), latency.as_secs()));
-        let (nanos, secs) = latency.unwrap_or((UNTIMED, 0));
-        Self {
-            request,
-            nanos,
-            secs,
-        }
-    }
-
-    pub(super) fn latency(self) -> Option<Duration> {
-        (self.nanos != UNTIMED).then(|| Duration::new(self.secs, self.nanos))
-    }
-
     pub(super) fn exchange(self, correlation_id: CorrelationId) -> Exchange {
         Exchange {
-            api_key: ApiKey(self.request as i16),
-            api_version: (self.request >> 16) as i16,
+            api_key: self.api_key,
+            api_version: self.api_version,
             correlation_id,
         }
     }
 }
 
-/// Tells of the bytes that follow.
+/// Tells of the pieces that follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Start {
     pub(super) direction: Direction,
-    /// The upper half of the offset in the stream.
-    pub(super) high: u32,
+    /// Offset in the stream of the first one.
+    pub(super) at: u64,
     /// When they were seen, in nanoseconds since the process began to count.
     pub(super) nanos: u64,
-    /// How far behind the first of them a frame begins, the first one that does, if that is known.
-    pub(super) first: Option<u16>,
+    /// Where the first frame begins that begins there or behind it, if that is known.
+    pub(super) first: Option<u64>,
+    /// How many there are.
+    pub(super) pieces: u32,
+}
+
+/// How many bytes a piece of a run has, and how many are left out behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub(super) bytes: u32,
+    pub(super) left_out: u32,
+}
+
+impl Piece {
+    #[inline(always)]
+    pub(super) fn new(bytes: usize, left_out: u32) -> Self {
+        let bytes = bytes as u32;
+        Self { bytes, left_out }
+    }
+
+    pub(super) fn read(bytes: [u8; PIECE]) -> Self {
+        let [a, b, c, d, left_out @ ..] = bytes;
+        Self {
+            bytes: u32::from_ne_bytes([a, b, c, d]),
+            left_out: u32::from_ne_bytes(left_out),
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn put(self, to: &mut [u8; PIECE]) {
+        if let [bytes, left_out] = to.as_chunks_mut::<4>().0 {
+            *bytes = self.bytes.to_ne_bytes();
+            *left_out = self.left_out.to_ne_bytes();
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn word(self) -> u64 {
+        u64::from(self.bytes) | u64::from(self.left_out) << 32
+    }
 }
 
 /// Bytes of a stream, of one frame or several.
@@ -128,10 +131,8 @@ pub(super) enum Entry<'a> {
     /// A run begins.
     Start(Start),
     Run(Run<'a>),
-    /// Goes on with a run: at the next offset that ends in these bits, and with these bytes.
-    More(u32, &'a [u8]),
-    /// The same with what is known in the arena by this number.
-    Known(u32, u16),
+    /// What is known in the arena by this number goes on where the run before has come to.
+    Known(u16),
     /// Of the frame that begins at `at`.
     Note {
         direction: Direction,
@@ -179,36 +180,33 @@ pub(super) fn nanos(time: Duration) -> u64 {
 }
 
 #[inline(always)]
-pub(super) fn answer(at: u64, told: Told) -> [u64; ANSWER / 8] {
-    let latency = told.latency().map_or(NO_LATENCY, nanos);
+pub(super) fn answer(at: u64, exchange: Exchange, latency: Option<Duration>) -> [u64; ANSWER / 8] {
+    let (key, version) = (exchange.api_key.0 as u16, exchange.api_version as u16);
+    let large = u32::from(key) | u32::from(version) << 16;
     [
-        first_word(ANSWER_IS, Direction::Response, 0, told.request),
+        first_word(ANSWER_IS, Direction::Response, 0, large),
         at,
-        latency,
+        latency.map_or(NO_LATENCY, nanos),
     ]
 }
 
-/// The start of a run, whose first bytes are to follow. `first`: the offset in the stream of the first frame
-/// that begins in it or behind it; one before it: none is known.
+/// The start of a run of so many pieces. `first`: the offset in the stream of the first frame that begins in it
+/// or behind it; one before it: none is known.
 #[inline(always)]
-pub(super) fn run(direction: Direction, at: u64, nanos: u64, first: u64) -> [u64; RUN / 8] {
+pub(super) fn run(
+    direction: Direction,
+    at: u64,
+    nanos: u64,
+    first: u64,
+    pieces: u32,
+) -> [u64; RUN / 8] {
     let first = u16::try_from(first.wrapping_sub(at)).unwrap_or(NO_FRAME);
-    [
-        first_word(RUN_IS, direction, first, (at >> 32) as u32),
-        nanos,
-    ]
+    [first_word(RUN_IS, direction, first, pieces), at, nanos]
 }
 
-/// What goes on with a run at `at`, less than 4 GiB behind its end, with `bytes` more.
-#[inline(always)]
-pub(super) fn more(at: u64, bytes: u16) -> [u64; MORE / 8] {
-    [first_word(MORE_IS, Direction::Request, bytes, at as u32)]
-}
-
-/// What goes on with a run at `at`, as what goes on with bytes of its own does, by what is known by this
-/// number.
-pub(super) fn known(at: u64, number: u16) -> [u64; KNOWN / 8] {
-    [first_word(KNOWN_IS, Direction::Response, number, at as u32)]
+/// What goes on with the run before, and is known by this number.
+pub(super) fn known(number: u16) -> [u64; KNOWN / 8] {
+    [first_word(KNOWN_IS, Direction::Response, number, 0)]
 }
 
 pub(super) fn note(direction: Direction, at: u64, nanos: u64, note: Note) -> [u64; NOTE / 8] {
@@ -250,6 +248,7 @@ pub(super) fn copy(from: &[u8], to: &mut [u8]) {
     match from.len() {
         MANY.. => to.copy_from_slice(from),
         128.. => match from.len() {
+            ..160 => copy_ends::<128, 32>(from, to),
             192.. => copy_ends::<128, 128>(from, to),
             _ => copy_ends::<128, 64>(from, to),
         },
@@ -299,22 +298,22 @@ pub(super) fn read(chunk: &[u8]) -> Option<(Entry<'_>, usize)> {
     match first as u8 {
         ANSWER_IS => {
             let nanos = Some(word(2)?).filter(|nanos| *nanos != NO_LATENCY);
-            let told = Told::of(large, nanos.map(Duration::from_nanos));
+            let told = Told {
+                api_key: ApiKey(large as i16),
+                api_version: (large >> 16) as i16,
+                latency: nanos.map(Duration::from_nanos),
+            };
             Some((Entry::Answer(word(1)?, told), ANSWER))
         }
-        KNOWN_IS => Some((Entry::Known(large, (first >> 16) as u16), KNOWN)),
-        MORE_IS => {
-            let bytes = usize::from((first >> 16) as u16);
-            let more = Entry::More(large, chunk.get(MORE..MORE + bytes)?);
-            Some((more, MORE + bytes))
-        }
+        KNOWN_IS => Some((Entry::Known((first >> 16) as u16), KNOWN)),
         RUN_IS => {
-            let begins = (first >> 16) as u16;
+            let (at, begins) = (word(1)?, (first >> 16) as u16);
             let start = Start {
                 direction,
-                high: large,
-                nanos: word(1)?,
-                first: (begins != NO_FRAME).then_some(begins),
+                at,
+                nanos: word(2)?,
+                first: (begins != NO_FRAME).then_some(at + u64::from(begins)),
+                pieces: large,
             };
             Some((Entry::Start(start), RUN))
         }

@@ -65,7 +65,7 @@ fn streams<'a>(chunks: impl Iterator<Item = &'a Chunk>, shared: &'a Shared) -> [
             Entry::Answer(at, told) => {
                 sides[Direction::Response as usize].answers.push((at, told));
             }
-            Entry::Start(_) | Entry::More(..) | Entry::Known(..) => {}
+            Entry::Start(_) | Entry::Known(_) => {}
             Entry::Note {
                 direction,
                 at,
@@ -142,7 +142,7 @@ impl<'a> Stream<'a> {
                 (
                     told.exchange(id(self.bytes(at + 4)?)),
                     ANSWER_HEADER,
-                    told.latency(),
+                    told.latency,
                 )
             }
         };

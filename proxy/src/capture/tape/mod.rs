@@ -1,6 +1,6 @@
 //! The tape of a connection: its latest frames as they were received, minus holes.
 //!
-//! While the session looks at what it is shown, a [`Take`] hears what it observes and copies all that may
+//! While the session looks at what it is shown, a [`Take`] hears what it observes, and then copies all that may
 //! be kept: the end of each frame and the start of the next follow each other in the stream as well as
 //! here. Kept is what is known to be allowed: bytes that were shown and passed, of a frame whose head was
 //! told, up to where it turned out not to be understood, and none that is a hole. All else is missing
@@ -14,10 +14,10 @@
 //! [`Take::settle`]. [`Usage`] tells what all tapes of the process take.
 
 mod arena;
+mod cuts;
 mod entry;
 mod frames;
 mod recorder;
-mod records;
 mod reel;
 mod shared;
 mod snapshot;
@@ -31,7 +31,6 @@ pub(crate) use recorder::Recorder;
 pub(crate) use snapshot::Mark;
 pub(crate) use take::Take;
 
-use self::entry::Told;
 use self::reel::{CHUNK, CHUNKS, Reel};
 use klamp_codec::Direction;
 use std::cell::{Cell, RefCell};
@@ -53,6 +52,8 @@ pub(crate) struct Tape {
     now: Cell<u64>,
     /// The end of an answer that many connections get alike; 0: none is being shown.
     common: Cell<u64>,
+    /// Whether the arena knows that it has chunks.
+    is_aged: Cell<bool>,
     reel: RefCell<Reel>,
 }
 
@@ -64,17 +65,15 @@ struct Side {
     copied: Cell<u64>,
     /// The first frame that begins there or behind it.
     first: Cell<u64>,
-    /// Where the latest frame begins, and ends.
+    /// Where the latest frame begins, and how long it is.
     frame: Cell<u64>,
-    end: Cell<u64>,
+    bytes: Cell<u64>,
     /// Up to where the latest frame is kept; [`WHOLE`]: up to its end.
     limit: Cell<u64>,
-    /// A frame with more bytes than that takes more than to note where it begins and ends.
-    ordinary: Cell<u32>,
+    /// A frame with more bytes than that takes more than to note where it begins and how long it is.
+    ordinary: Cell<u64>,
     /// Frames that have begun.
     frames: Cell<u64>,
-    /// What was told last of an answer.
-    told: Cell<Told>,
     /// The last bits of the end of the frame that was noted last as changed: one that is taken away piece
     /// by piece is noted once.
     changed: Cell<u32>,
@@ -91,15 +90,22 @@ impl Default for Side {
             copied: Cell::default(),
             first: Cell::default(),
             frame: Cell::default(),
-            end: Cell::default(),
+            bytes: Cell::default(),
             limit: Cell::new(WHOLE),
-            ordinary: Cell::new(FRAME as u32),
+            ordinary: Cell::new(FRAME),
             frames: Cell::default(),
-            told: Cell::new(Told::NOTHING),
             changed: Cell::default(),
             is_owed: Cell::default(),
             errors: Cell::default(),
         }
+    }
+}
+
+impl Side {
+    /// Where the latest frame ends.
+    #[inline(always)]
+    fn end(&self) -> u64 {
+        self.frame.get() + self.bytes.get()
     }
 }
 
@@ -111,6 +117,7 @@ impl Tape {
             sides: Default::default(),
             now: Cell::default(),
             common: Cell::default(),
+            is_aged: Cell::default(),
             reel: RefCell::default(),
         });
         arena.join();
@@ -130,8 +137,8 @@ impl Tape {
 
 impl Drop for Tape {
     fn drop(&mut self) {
-        let (chunks, bytes) = self.reel.get_mut().size();
-        self.arena.leave(chunks, bytes);
+        let bytes = self.reel.get_mut().size();
+        self.arena.leave(bytes, self.is_aged.get());
     }
 }
 

@@ -1,6 +1,6 @@
 //! The chunks of one tape: one that is written to, and full ones behind it.
 
-use super::entry::{self, Entry, MORE, Run};
+use super::entry::{self, Entry, PIECE, Piece, RUN, Run, Start};
 use super::shared::Shared;
 use klamp_codec::Direction;
 use std::collections::VecDeque;
@@ -19,8 +19,8 @@ pub(super) const STEP: usize = 256;
 pub(super) struct Chunk {
     pub(super) bytes: Box<[u8]>,
     pub(super) used: u32,
-    /// Which of its tape's it is: the next one has the next number.
-    pub(super) number: u32,
+    /// When it began, in chunks of its thread.
+    pub(super) began: u64,
 }
 
 impl Chunk {
@@ -29,8 +29,8 @@ impl Chunk {
         Entries {
             shared,
             rest: self.bytes.get(..self.used as usize).unwrap_or_default(),
-            run: None,
-            first: None,
+            start: None,
+            done: 0,
         }
     }
 
@@ -56,48 +56,66 @@ impl Chunk {
     }
 }
 
-/// What stands in a chunk: what goes on with a run is told as one.
+/// What stands in a chunk: behind the start of a run its pieces.
 pub(super) struct Entries<'a> {
     shared: &'a Shared,
     rest: &'a [u8],
-    /// The latest.
-    run: Option<Run<'a>>,
-    /// How far behind its start a frame begins, where nothing of it has been told yet.
-    first: Option<u16>,
+    /// The run whose pieces come next, so many as it says.
+    start: Option<Start>,
+    /// So much of the stream lies behind where it began.
+    done: u64,
+}
+
+impl<'a> Entries<'a> {
+    fn take(&mut self, bytes: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.rest.split_at_checked(bytes)?;
+        self.rest = rest;
+        Some(taken)
+    }
+
+    fn piece(&mut self, start: Start) -> Option<Run<'a>> {
+        let piece = Piece::read(*self.take(PIECE)?.first_chunk()?);
+        let bytes = self.take(piece.bytes as usize)?;
+        let run = self.run_of(start, bytes);
+        self.done += u64::from(piece.bytes) + u64::from(piece.left_out);
+        self.start = Some(Start {
+            first: None,
+            pieces: start.pieces - 1,
+            ..start
+        });
+        Some(run)
+    }
+
+    /// `bytes` stand where the run has come to that has begun so.
+    fn run_of(&self, start: Start, bytes: &'a [u8]) -> Run<'a> {
+        Run {
+            direction: start.direction,
+            at: start.at + self.done,
+            nanos: start.nanos,
+            first: start.first,
+            bytes,
+        }
+    }
 }
 
 impl<'a> Iterator for Entries<'a> {
     type Item = Entry<'a>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        if let Some(start) = self.start.filter(|start| start.pieces > 0) {
+            return self.piece(start).map(Entry::Run);
+        }
         let (entry, size) = entry::read(self.rest)?;
-        self.rest = self.rest.get(size..).unwrap_or_default();
-        let (low, bytes) = match entry {
-            Entry::More(low, bytes) => (low, bytes),
-            Entry::Known(low, number) => (low, self.shared.get(number)?),
-            Entry::Start(start) => {
-                self.first = start.first;
-                self.run = Some(Run {
-                    direction: start.direction,
-                    at: u64::from(start.high) << 32,
-                    nanos: start.nanos,
-                    first: None,
-                    bytes: &[],
-                });
-                return Some(entry);
+        self.take(size)?;
+        match entry {
+            Entry::Start(start) => (self.start, self.done) = (Some(start), 0),
+            Entry::Known(number) => {
+                let known = self.shared.get(number)?;
+                return Some(Entry::Run(self.run_of(self.start?, known)));
             }
-            _ => return Some(entry),
-        };
-        let run = self.run?;
-        let at = run.end() + u64::from(low.wrapping_sub(run.end() as u32));
-        let run = Run {
-            at,
-            first: self.first.take().map(|first| at + u64::from(first)),
-            bytes,
-            ..run
-        };
-        self.run = Some(run);
-        Some(Entry::Run(run))
+            _ => {}
+        }
+        Some(entry)
     }
 }
 
@@ -127,32 +145,30 @@ impl Reel {
         &mut self,
         words: [u64; WORDS],
     ) -> bool {
-        self.put_with::<BYTES, WORDS>(words, &[])
+        let Chunk { bytes, used, .. } = &mut self.current;
+        let room = bytes.get_mut(*used as usize..).unwrap_or_default();
+        let Some(place) = room.first_chunk_mut::<BYTES>() else {
+            return false;
+        };
+        entry::put(words, place);
+        *used += BYTES as u32;
+        true
     }
 
-    /// Goes on at `at` with the run that is the latest entry; `false` where there is no room for that.
+    /// Appends a run of one piece; `false` where there is no room for it.
     #[inline(always)]
-    pub(super) fn put_more(&mut self, at: u64, bytes: &[u8]) -> bool {
-        self.put_with::<MORE, _>(entry::more(at, bytes.len() as u16), bytes)
-    }
-
-    /// Words, `HEAD` bytes altogether, and bytes behind them.
-    #[inline(always)]
-    fn put_with<const HEAD: usize, const WORDS: usize>(
-        &mut self,
-        words: [u64; WORDS],
-        bytes: &[u8],
-    ) -> bool {
+    pub(super) fn put_run(&mut self, start: [u64; RUN / 8], bytes: &[u8]) -> bool {
         let Chunk {
             bytes: chunk, used, ..
         } = &mut self.current;
-        let place = *used as usize;
-        let size = HEAD + bytes.len();
+        let (place, size) = (*used as usize, RUN + PIECE + bytes.len());
         let Some(room) = chunk.get_mut(place..place + size) else {
             return false;
         };
-        if let Some((head, room)) = room.split_first_chunk_mut() {
-            entry::put::<HEAD, WORDS>(words, head);
+        if let Some((head, room)) = room.split_first_chunk_mut::<{ RUN + PIECE }>() {
+            let [a, b, c] = start;
+            let piece = Piece::new(bytes.len(), 0);
+            entry::put([a, b, c, piece.word()], head);
             entry::copy(bytes, room);
         }
         *used += size as u32;
@@ -169,38 +185,28 @@ impl Reel {
         full.chain([&mut self.current])
     }
 
-    /// How many chunks have memory, and how many bytes that is.
-    pub(super) fn size(&self) -> (usize, usize) {
-        let sizes = self.chunks().map(|chunk| chunk.bytes.len());
-        sizes
-            .filter(|bytes| *bytes > 0)
-            .fold((0, 0), |(chunks, all), bytes| (chunks + 1, all + bytes))
+    /// How many bytes all chunks take.
+    pub(super) fn size(&self) -> usize {
+        self.chunks().map(|chunk| chunk.bytes.len()).sum()
     }
 
-    /// Whether the chunk is still there.
-    #[inline]
-    pub(super) fn has(&self, number: u32) -> bool {
-        match self.oldest() {
-            Some(oldest) => number.wrapping_sub(oldest) <= self.current.number.wrapping_sub(oldest),
-            None => number == self.current.number && !self.current.bytes.is_empty(),
-        }
+    /// When the oldest chunk that has memory began.
+    pub(super) fn oldest(&self) -> Option<u64> {
+        let first = self.full.as_ref().and_then(|full| full.front());
+        let oldest = first.unwrap_or(&self.current);
+        (!oldest.bytes.is_empty()).then_some(oldest.began)
     }
 
-    /// The number of the oldest full one.
-    fn oldest(&self) -> Option<u32> {
-        Some(self.full.as_ref()?.front()?.number)
-    }
-
-    /// Gives the chunk up, if it is still there; tells how many bytes that frees.
-    pub(super) fn give_up(&mut self, number: u32) -> Option<usize> {
-        let gone = match self.oldest() {
-            Some(oldest) if oldest == number => self.full.as_mut()?.pop_front()?.bytes,
-            None if self.current.number == number => {
+    /// Gives that chunk up; tells how many bytes that frees.
+    pub(super) fn give_up_oldest(&mut self) -> usize {
+        let first = self.full.as_mut().and_then(|full| full.pop_front());
+        let gone = first.map_or_else(
+            || {
                 self.current.used = 0;
                 std::mem::take(&mut self.current.bytes)
-            }
-            _ => return None,
-        };
-        Some(gone.len()).filter(|bytes| *bytes > 0)
+            },
+            |chunk| chunk.bytes,
+        );
+        gone.len()
     }
 }

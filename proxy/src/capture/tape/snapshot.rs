@@ -107,6 +107,6 @@ impl Tape {
 impl Side {
     /// Whether no byte of the latest frame is here, since it has not passed yet.
     fn is_held(&self) -> bool {
-        self.copied.get() <= self.frame.get() && self.frame.get() < self.end.get()
+        self.copied.get() <= self.frame.get() && self.bytes.get() > 0
     }
 }

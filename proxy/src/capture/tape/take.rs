@@ -1,13 +1,12 @@
 //! What one look of the session gets into the tape.
 //!
-//! It hears what the session observes in what it is shown, and copies meanwhile: up to a field that is to
-//! be left out when that is told, and the rest when the session has answered, as far as it passes. (What
-//! lies before such a field is kept in any case: it may not be shown again.)
+//! It hears what the session observes in what it is shown, and copies it when the session has answered, as far
+//! as that passes. (What lies before a field that is left out is kept in any case: it may not be shown again.)
 
-use super::entry::{self, Note, Told};
+use super::cuts::List;
+use super::entry::{self, Note};
 use super::frames;
-use super::records::List;
-use super::{FRAME, HOLE, Side, Tape, WHOLE};
+use super::{FRAME, Side, Tape, WHOLE};
 use klamp_codec::layout;
 use klamp_codec::observation::{Exchange, Observation, OpaqueReason};
 use klamp_codec::session::{Input, Step};
@@ -23,17 +22,16 @@ pub(crate) struct Take<'t> {
     pub(super) tape: &'t Rc<Tape>,
     pub(super) side: &'t Side,
     pub(super) direction: Direction,
-    /// What is shown and neither kept yet nor left out.
-    pub(super) rest: &'t [u8],
+    pub(super) shown: &'t [u8],
     /// Offset in the stream of that.
+    pub(super) from: u64,
+    /// Offset of what is neither kept nor left out yet.
     pub(super) at: u64,
-    /// Records in it that are to be left out.
+    /// Records that are to be left out.
     pub(super) list: &'t List,
-    pub(super) listed: usize,
-    /// Whether records come on that list: the latest frame is kept to its end, but for them.
-    pub(super) is_common: bool,
-    /// Whether the latest entry is a run of bytes of this look, with which others may go on.
-    pub(super) is_open: bool,
+    pub(super) listed: u8,
+    /// So many are listed where the latest frame is kept to its end; none where that takes more thought.
+    pub(super) most: u8,
 }
 
 impl<'t> Take<'t> {
@@ -44,50 +42,57 @@ impl<'t> Take<'t> {
         Self::at(tape, direction, tape.side(direction).at.get(), input.shown)
     }
 
-    /// What is `shown` stands at `at` of the stream.
-    #[inline]
-    fn at(tape: &'t Rc<Tape>, direction: Direction, at: u64, shown: &'t [u8]) -> Self {
+    /// What is `shown` stands at `from` of the stream.
+    #[inline(always)]
+    fn at(tape: &'t Rc<Tape>, direction: Direction, from: u64, shown: &'t [u8]) -> Self {
         let side = tape.side(direction);
-        let copied = side.copied.get();
-        let mut take = Self {
+        let is_whole = side.limit.get() == WHOLE;
+        Self {
             tape,
             side,
             direction,
-            rest: shown,
-            at,
+            shown,
+            from,
+            at: side.copied.get().max(from),
             list: &tape.arena.list,
             listed: 0,
-            is_common: side.limit.get() == WHOLE && !tape.arena.settings.records,
-            is_open: false,
-        };
-        if copied > at {
-            take.pass(copied);
+            most: if is_whole { tape.arena.listed } else { 0 },
         }
-        take
     }
 
     /// Bytes come that were passed before they were there: the first of `owed` that had not.
+    #[inline(never)]
     pub(crate) fn came(tape: &'t Rc<Tape>, direction: Direction, owed: u64, bytes: &'t [u8]) {
-        let at = tape.side(direction).at.get().saturating_sub(owed);
-        Self::at(tape, direction, at, bytes).keep(u64::MAX);
+        let from = tape.side(direction).at.get().saturating_sub(owed);
+        Self::at(tape, direction, from, bytes).settle_upto(u64::MAX);
     }
 
     /// Hears an observation that the session makes.
     #[inline(always)]
     pub(crate) fn observe(&mut self, at: u64, what: &Observation<'_>) {
         match what {
-            Observation::RequestHead { frame_bytes, .. } => self.frame(at, *frame_bytes),
+            Observation::RequestHead { frame_bytes, .. } => {
+                if self.is_ordinary(*frame_bytes) {
+                    self.begin_frame(at, *frame_bytes);
+                } else {
+                    self.no_ordinary_frame(at, *frame_bytes);
+                }
+            }
             Observation::ResponseHead {
                 exchange,
                 frame_bytes,
                 latency,
+                is_like_last,
                 has_layout,
                 ..
             } => {
-                self.frame(at, *frame_bytes);
-                self.answers(at, *exchange, *latency);
-                if !has_layout {
-                    self.opaque(unreadable(*exchange));
+                if *is_like_last && self.is_ordinary(*frame_bytes) {
+                    self.begin_frame(at, *frame_bytes);
+                } else {
+                    self.answer(at, *frame_bytes, *exchange, *latency);
+                    if !has_layout {
+                        self.opaque(unreadable(*exchange));
+                    }
                 }
             }
             Observation::Hole { bytes, records } => self.hole(at, *bytes, *records),
@@ -96,8 +101,8 @@ impl<'t> Take<'t> {
                 self.leave_out(at.saturating_sub(u64::from(*bytes)), *bytes, false);
             }
             Observation::Learned(_) => {
-                self.tape.common.set(self.side.end.get());
-                self.is_common = false;
+                self.tape.common.set(self.side.end());
+                self.most = 0;
             }
             Observation::Token { frame_bytes } => self.token(at, *frame_bytes),
             Observation::Errors { code, count, .. } if *code != ErrorCode::NONE => {
@@ -114,22 +119,18 @@ impl<'t> Take<'t> {
         self.side.limit.get()
     }
 
-    /// A frame begins at `at`.
     #[inline(always)]
-    fn frame(&mut self, at: u64, bytes: u64) {
-        let side = self.side;
-        if bytes > side.ordinary.get().into() {
-            return self.no_ordinary_frame(at, bytes);
-        }
-        self.begin_frame(at, bytes);
+    fn is_ordinary(&self, bytes: u64) -> bool {
+        bytes <= self.side.ordinary.get()
     }
 
+    /// A frame begins at `at`.
     #[inline(always)]
     fn begin_frame(&self, at: u64, bytes: u64) {
         let side = self.side;
-        debug_assert_eq!(side.end.get(), at, "what lies between frames is told of");
+        debug_assert_eq!(side.end(), at, "what lies between frames is told of");
         side.frame.set(at);
-        side.end.set(at + bytes);
+        side.bytes.set(bytes);
         side.frames.set(side.frames.get() + 1);
     }
 
@@ -137,6 +138,12 @@ impl<'t> Take<'t> {
     #[cold]
     #[inline(never)]
     fn no_ordinary_frame(&mut self, at: u64, bytes: u64) {
+        self.any_frame(at, bytes);
+    }
+
+    /// A frame begins at `at`, of whatever length, behind whatever frame.
+    #[inline(always)]
+    fn any_frame(&mut self, at: u64, bytes: u64) {
         self.end_frame(at);
         self.begin_frame(at, bytes);
         if bytes > FRAME {
@@ -145,14 +152,14 @@ impl<'t> Take<'t> {
     }
 
     /// The latest frame has ended: another one begins at `at`.
+    #[inline(always)]
     fn end_frame(&mut self, at: u64) {
-        self.flush();
         let side = self.side;
-        let limit = side.limit.replace(WHOLE);
-        side.ordinary.set(FRAME as u32);
-        self.is_common = !self.tape.arena.settings.records;
-        if limit != WHOLE {
-            self.keep_upto(limit.min(at));
+        let limit = side.limit.replace(WHOLE).max(self.at);
+        side.ordinary.set(FRAME);
+        self.most = self.tape.arena.listed;
+        if limit < at {
+            self.write(limit);
             self.pass(at);
         }
     }
@@ -160,68 +167,33 @@ impl<'t> Take<'t> {
     /// The latest frame is kept up to there.
     fn limit(&mut self, upto: u64) {
         let side = self.side;
-        self.is_common = false;
+        self.most = 0;
         side.limit.set(upto);
         side.ordinary.set(0);
         side.errors.set(0);
     }
 
-    /// The frame that begins at `at` is the answer to this request: told where that differs from what was
-    /// told of the one before.
-    #[inline(always)]
-    fn answers(&mut self, at: u64, exchange: Exchange, latency: Option<Duration>) {
-        let told = Told::new(exchange, latency);
-        // (without a latency, which is rare, it is told each time: that spares looking for one here)
-        if latency.is_none() || self.side.told.get() != told {
-            self.tell_answer(at, told);
-        }
-    }
-
-    /// Where there is no memory for it, nothing of the answer is kept.
+    /// A frame begins at `at` that is the answer to this request, which is not told of those that are like the one
+    /// before. Where there is no memory for it, nothing of the answer is kept.
     #[inline(never)]
-    fn tell_answer(&mut self, at: u64, told: Told) {
-        match self.put_answer(at, told) {
-            true => self.side.told.set(told),
-            false => {
-                self.side.told.set(Told::NOTHING);
-                self.flush();
-                self.limit(at);
-            }
+    fn answer(&mut self, at: u64, bytes: u64, exchange: Exchange, latency: Option<Duration>) {
+        let is_told = self.put_answer(at, exchange, latency);
+        self.any_frame(at, bytes);
+        if !is_told {
+            self.write(0);
+            self.limit(at);
         }
-    }
-
-    /// Leaves a field out of the latest frame.
-    #[inline(never)]
-    pub(super) fn leave_out(&mut self, at: u64, bytes: u32, records: bool) {
-        self.flush();
-        let (side, end) = (self.side, at + u64::from(bytes));
-        let limit = side.limit.get();
-        if limit != WHOLE {
-            // (what is left out of a frame that is kept in part does not count)
-            if at >= limit {
-                return;
-            }
-            let further = (limit + u64::from(bytes)).saturating_sub(HOLE);
-            side.limit.set(further.max(end));
-        } else if records && self.tape.arena.settings.records {
-            return;
-        }
-        match records {
-            true => self.keep_heads(at, bytes),
-            false => self.keep_upto(at),
-        }
-        self.pass(end);
     }
 
     /// The latest frame is not understood: no more of it than its header is kept.
     #[cold]
     #[inline(never)]
     fn opaque(&mut self, reason: OpaqueReason) {
-        self.flush();
+        self.write(0);
         let side = self.side;
         let frame = side.frame.get();
         self.note(frame, Note::Opaque(reason));
-        if self.tape.arena.settings.opaque && side.end.get() - frame <= FRAME {
+        if self.tape.arena.settings.opaque && side.end() - frame <= FRAME {
             return;
         }
         let has_begun = self.at > frame;
@@ -232,7 +204,7 @@ impl<'t> Take<'t> {
                 frames::header_of(reel.chunks(), &shared, frame)
             }
             Direction::Request => {
-                let from = self.rest.get((frame - self.at) as usize..);
+                let from = self.shown.get((frame - self.from) as usize..);
                 frames::request_header(from.and_then(<[u8]>::first_chunk))
             }
         };
@@ -247,7 +219,7 @@ impl<'t> Take<'t> {
     #[inline(never)]
     fn error(&mut self, code: ErrorCode, count: u32) {
         let (side, errors) = (self.side, self.side.errors.get());
-        if side.limit.get() < side.end.get() && errors < ERRORS {
+        if side.limit.get() < side.end() && errors < ERRORS {
             side.errors.set(errors + 1);
             self.note(side.frame.get(), Note::Error(code, count));
         }
@@ -264,7 +236,6 @@ impl<'t> Take<'t> {
         self.begin_frame(at, end - at);
         self.side.first.set(end);
         self.pass(end);
-        self.is_open = false;
     }
 
     /// Another frame, of so many bytes, goes on in place of the latest one: none for a request that is
@@ -273,7 +244,7 @@ impl<'t> Take<'t> {
     #[inline(never)]
     fn changed(&mut self, bytes: u64) {
         let side = self.side;
-        let end = side.end.get() as u32;
+        let end = side.end() as u32;
         if side.changed.replace(end) == end {
             return;
         }
@@ -287,55 +258,63 @@ impl<'t> Take<'t> {
     }
 
     /// The session has answered: what it lets pass of `input` is kept now.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn settle(&mut self, input: &Input<'_>, step: &Step) {
         let shown = input.shown.len() as u64;
         let settled = match step {
             Step::Pass(n) => *n,
-            Step::Replace { drop, with } => {
-                if *drop > 0 {
-                    self.changed(with.len() as u64);
-                }
-                *drop as u64
-            }
-            // What it closes upon goes nowhere.
-            Step::Close(_) => shown,
-            Step::Need(_) | Step::Wait | Step::Finish => 0,
+            _ => self.settled_by(input, step),
         };
         let side = self.side;
         let upto = side.at.get().saturating_add(settled);
         side.is_owed.set(settled > shown || input.unpaid > 0);
         side.at.set(upto);
-        self.keep(upto);
+        self.settle_upto(upto);
+    }
+
+    /// How many bytes of `input` are settled by a step that lets none pass.
+    #[inline(never)]
+    fn settled_by(&mut self, input: &Input<'_>, step: &Step) -> u64 {
+        match step {
+            Step::Pass(n) => *n,
+            Step::Replace { drop: 0, .. } => 0,
+            Step::Replace { drop, with } => {
+                self.changed(with.len() as u64);
+                *drop as u64
+            }
+            // What it closes upon goes nowhere.
+            Step::Close(_) => input.shown.len() as u64,
+            Step::Need(_) | Step::Wait | Step::Finish => 0,
+        }
     }
 
     /// Keeps what is shown up to `upto` and may be kept.
-    #[inline]
-    fn keep(&mut self, upto: u64) {
-        self.flush();
+    #[inline(always)]
+    fn settle_upto(&mut self, upto: u64) {
         let side = self.side;
-        let upto = upto.min(side.end.get());
-        if !self.is_common && (side.limit.get() < upto || self.tape.common.get() > 0) {
+        let upto = upto.min(side.end());
+        if self.most == 0 && (side.limit.get() < upto || self.tape.common.get() > 0) {
             self.keep_in_part(upto);
         }
         self.keep_upto(upto);
         side.copied.set(self.at);
         // (nothing of a frame is here that is held back)
         let is_begun = self.at > side.frame.get();
-        let next = if is_begun { &side.end } else { &side.frame };
-        side.first.set(next.get());
+        let next = if is_begun { side.bytes.get() } else { 0 };
+        side.first.set(side.frame.get() + next);
     }
 
     /// The same where the latest frame is kept in part, or is an answer that many connections get alike.
     #[inline(never)]
     fn keep_in_part(&mut self, upto: u64) {
+        self.write(0);
         if self.tape.common.get() > 0 {
             self.keep_shared(upto);
         }
         let limit = self.side.limit.get();
         self.keep_upto(limit.min(upto));
         if self.at >= limit {
-            self.pass(self.side.end.get());
+            self.pass(self.side.end());
         }
     }
 
@@ -349,41 +328,26 @@ impl<'t> Take<'t> {
         }
         self.keep_upto(body);
         let bytes = self.before(upto);
-        let known = bytes.and_then(|bytes| self.tape.arena.shared.borrow_mut().know(bytes));
-        if known.is_some_and(|known| self.goes_on_with_known(known)) {
+        let known = self.tape.arena.shared.borrow_mut().know(bytes);
+        if self.from + self.shown.len() as u64 >= upto
+            && known.is_some_and(|known| self.put_known(known))
+        {
             self.pass(upto);
         }
     }
 
-    /// Keeps what is shown before an offset of the stream.
+    /// What comes next, up to an offset of the stream, as far as it is shown.
     #[inline(always)]
-    pub(super) fn keep_upto(&mut self, upto: u64) {
-        if upto > self.at && !self.rest.is_empty() {
-            self.keep_more(upto);
-        }
-    }
-
-    #[inline(never)]
-    fn keep_more(&mut self, upto: u64) {
-        let most = upto.saturating_sub(self.at).min(self.rest.len() as u64);
-        let (piece, rest) = self.rest.split_at(most as usize);
-        self.piece(piece);
-        self.rest = rest;
-        self.at += most;
-    }
-
-    /// What comes next, up to an offset of the stream, if all of it is shown.
-    #[inline(always)]
-    pub(super) fn before(&self, upto: u64) -> Option<&'t [u8]> {
-        self.rest.get(..upto.checked_sub(self.at)? as usize)
+    pub(super) fn before(&self, upto: u64) -> &'t [u8] {
+        let end = (upto.saturating_sub(self.from) as usize).min(self.shown.len());
+        let bytes = self.shown.get((self.at - self.from) as usize..end);
+        bytes.unwrap_or_default()
     }
 
     /// Keeps nothing before an offset of the stream.
     #[inline(always)]
     pub(super) fn pass(&mut self, upto: u64) {
-        let n = upto.saturating_sub(self.at);
-        self.rest = self.rest.split_at(self.rest.len().min(n as usize)).1;
-        self.at += n;
+        self.at = self.at.max(upto);
     }
 }
 

@@ -4,20 +4,28 @@
 //! arena is asked, and afterwards it is looked at anew.
 
 use super::Tape;
-use super::entry::{self, ANSWER, KNOWN, MORE, NOTE, Note, RUN, Told};
+use super::entry::{self, ANSWER, KNOWN, NOTE, Note, PIECE, RUN};
 use super::reel::{CHUNK, CHUNKS, Chunk, Reel, STEP};
 use super::take::Take;
 use klamp_codec::Direction;
+use klamp_codec::observation::Exchange;
 use std::cell::RefMut;
 use std::rc::Rc;
+use std::time::Duration;
 
-/// A run is not continued in what is left of a chunk where that is less.
-const PIECE: usize = 128;
+/// No run begins in what is left of a chunk where that is less.
+const LEAST: usize = 512;
 
 impl Take<'_> {
     /// Of the response that begins at `at`; `false` where there is no memory to be had.
-    pub(super) fn put_answer(&mut self, at: u64, told: Told) -> bool {
-        self.put::<ANSWER, _>(entry::answer(at, told))
+    #[inline(always)]
+    pub(super) fn put_answer(
+        &mut self,
+        at: u64,
+        exchange: Exchange,
+        latency: Option<Duration>,
+    ) -> bool {
+        self.put::<ANSWER, _>(entry::answer(at, exchange, latency))
     }
 
     /// Of the frame that begins at `at`.
@@ -40,64 +48,45 @@ impl Take<'_> {
         &mut self,
         words: [u64; WORDS],
     ) -> bool {
-        // (a run goes on in its chunk only)
-        self.is_open = false;
         let mut reel = self.tape.make_room(self.tape.reel.borrow_mut(), BYTES);
         reel.put::<BYTES, _>(words)
     }
 
-    /// Appends what is shown next to what is of this look already; `false` where there is nothing, or no
-    /// room.
+    /// The start of a run of so many pieces, which count from offset `at` of the stream.
     #[inline(always)]
-    pub(super) fn goes_on_with(&self, bytes: &[u8]) -> bool {
-        self.is_open && self.tape.reel.borrow_mut().put_more(self.at, bytes)
+    pub(super) fn start_of_run(&self, at: u64, pieces: u32) -> [u64; RUN / 8] {
+        let (nanos, first) = (self.tape.now.get(), self.side.first.get());
+        entry::run(self.direction, at, nanos, first, pieces)
     }
 
-    /// Appends what is shown next.
+    /// Appends what is shown next, which is known by this number, to the run before; `false` where its chunk
+    /// has no room for that.
+    pub(super) fn put_known(&self, known: u16) -> bool {
+        let mut reel = self.tape.reel.borrow_mut();
+        reel.put::<KNOWN, _>(entry::known(known))
+    }
+
+    /// Appends what stands at `at` of the stream; `false` where this chunk has no room for all of it.
     #[inline(always)]
-    pub(super) fn piece(&mut self, bytes: &[u8]) {
-        if !self.is_open {
-            self.open();
-        }
-        if !self.goes_on_with(bytes) {
-            self.in_pieces(bytes);
-        }
+    pub(super) fn put_run(&self, at: u64, bytes: &[u8]) -> bool {
+        let start = self.start_of_run(at, 1);
+        self.tape.reel.borrow_mut().put_run(start, bytes)
     }
 
-    /// Appends the start of a run.
-    #[inline(never)]
-    pub(super) fn open(&mut self) {
-        let words = self.start_of_run(self.at, self.tape.now.get());
-        self.is_open = self.tape.reel.borrow_mut().put::<RUN, _>(words);
-    }
-
-    #[inline(always)]
-    fn start_of_run(&self, at: u64, nanos: u64) -> [u64; RUN / 8] {
-        entry::run(self.direction, at, nanos, self.side.first.get())
-    }
-
-    /// The same with what is known by this number.
-    pub(super) fn goes_on_with_known(&mut self, known: u16) -> bool {
-        let words = entry::known(self.at, known);
-        self.is_open = self.is_open && self.tape.reel.borrow_mut().put::<KNOWN, _>(words);
-        self.is_open
-    }
-
-    /// Appends what is shown next to this chunk and to others, as far as there is memory to be had.
+    /// Appends what stands at `at` of the stream to this chunk and to others, as far as there is memory to be
+    /// had.
     #[cold]
     #[inline(never)]
-    fn in_pieces(&mut self, mut bytes: &[u8]) {
-        let (mut at, nanos) = (self.at, self.tape.now.get());
-        self.is_open = true;
+    pub(super) fn put_bytes(&self, mut at: u64, mut bytes: &[u8]) {
         while !bytes.is_empty() {
-            let words = self.start_of_run(at, nanos);
-            let wanted = RUN + MORE + bytes.len();
-            let mut reel = self.tape.make_room(self.tape.reel.borrow_mut(), wanted);
-            let room = reel.room().saturating_sub(RUN + MORE);
-            let (piece, rest) = bytes.split_at(room.min(bytes.len()));
-            self.is_open =
-                !piece.is_empty() && reel.put::<RUN, _>(words) && reel.put_more(at, piece);
-            if !self.is_open {
+            let wanted = RUN + PIECE + bytes.len();
+            let mut reel = self.tape.reel.borrow_mut();
+            if reel.room() < wanted.min(LEAST) {
+                reel = self.tape.make_room(reel, wanted);
+            }
+            let most = reel.room().saturating_sub(RUN + PIECE);
+            let (piece, rest) = bytes.split_at(most.min(bytes.len()));
+            if piece.is_empty() || !reel.put_run(self.start_of_run(at, 1), piece) {
                 return;
             }
             at += piece.len() as u64;
@@ -111,13 +100,17 @@ impl Tape {
     /// no memory to be had.
     #[cold]
     #[inline(never)]
-    fn make_room<'a>(self: &'a Rc<Self>, reel: RefMut<'a, Reel>, bytes: usize) -> RefMut<'a, Reel> {
+    pub(super) fn make_room<'a>(
+        self: &'a Rc<Self>,
+        reel: RefMut<'a, Reel>,
+        bytes: usize,
+    ) -> RefMut<'a, Reel> {
         let (size, used) = (reel.current.bytes.len(), reel.current.used as usize);
         drop(reel);
         if size > 0 && size < CHUNK {
             self.grow((used + bytes).max(2 * size).next_multiple_of(STEP));
         }
-        if self.reel.borrow().room() < bytes.min(PIECE) {
+        if self.reel.borrow().room() < bytes.min(LEAST) {
             self.begin_chunk(bytes.next_multiple_of(STEP));
         }
         self.reel.borrow_mut()
@@ -140,21 +133,21 @@ impl Tape {
     /// The current chunk is full. The next one has the memory of the oldest, where there are many.
     fn begin_chunk(self: &Rc<Self>, first: usize) {
         let mut reel = self.reel.borrow_mut();
-        let number = reel.current.number.wrapping_add(1);
-        let last = std::mem::take(&mut reel.current);
-        // (from here on it is known which one is the current, should memory be looked for here)
-        reel.current.number = number;
-        let full = reel.full.get_or_insert_default();
-        if !last.bytes.is_empty() {
-            full.push_back(last);
-        }
-        let is_first = full.is_empty();
-        let oldest = match full.len() {
-            CHUNKS => full.pop_front(),
-            _ => None,
+        let began = self.arena.begins();
+        let next = Chunk {
+            bytes: Box::default(),
+            used: 0,
+            began,
         };
+        // (so that none but the current one is without memory, should memory be looked for here)
+        let last = std::mem::replace(&mut reel.current, next);
+        let full = reel.full.as_mut().filter(|full| full.len() + 1 == CHUNKS);
+        let oldest = full.and_then(|full| full.pop_front());
+        if !last.bytes.is_empty() {
+            reel.full.get_or_insert_default().push_back(last);
+        }
+        let is_first = reel.full.is_none();
         drop(reel);
-        let is_more = oldest.is_none();
         let memory = oldest.map_or_else(
             || {
                 let size = if is_first { first.min(CHUNK) } else { CHUNK };
@@ -163,15 +156,12 @@ impl Tape {
             },
             |chunk| chunk.bytes,
         );
-        self.sides
-            .iter()
-            .for_each(|side| side.told.set(Told::NOTHING));
-        self.arena.age(Rc::downgrade(self), number, is_more);
-        self.reel.borrow_mut().current = Chunk {
-            bytes: memory,
-            used: 0,
-            number,
-        };
+        // (so that it is told here too what the next response answers)
+        self.side(Direction::Response).ordinary.set(0);
+        self.reel.borrow_mut().current.bytes = memory;
+        if !self.is_aged.replace(true) {
+            self.arena.age(Rc::downgrade(self), began);
+        }
     }
 
     /// Wipes out what is kept of a direction from `at` on.

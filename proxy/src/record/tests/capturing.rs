@@ -169,6 +169,7 @@ fn an_answer_is_late_by_what_lies_beyond_the_wait_that_was_asked_for() {
             Observation::ResponseHead {
                 exchange,
                 frame_bytes,
+                is_like_last: false,
                 latency,
                 wait,
                 has_layout: true,

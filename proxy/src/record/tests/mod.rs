@@ -100,6 +100,7 @@ impl Record {
         let head = Observation::ResponseHead {
             exchange,
             frame_bytes,
+            is_like_last: false,
             latency,
             wait,
             has_layout: true,
@@ -210,6 +211,7 @@ fn a_response_without_a_latency_is_counted_but_not_timed() {
     let head = Observation::ResponseHead {
         exchange,
         frame_bytes,
+        is_like_last: false,
         latency: None,
         wait: None,
         has_layout: true,

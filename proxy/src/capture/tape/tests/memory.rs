@@ -75,6 +75,47 @@ fn at_the_budget_the_oldest_history_of_the_thread_is_given_up() {
 }
 
 #[test]
+fn the_oldest_chunk_is_given_up_first_whoever_came_first() {
+    let settings = Settings {
+        memory: 512 << 10,
+        ..NOTHING_ELSE
+    };
+    let usage = Arc::new(Usage::default());
+    let arena = Arena::new(settings, 1, usage.clone()).unwrap();
+    let [mut first, mut second, mut third] = [(); 3].map(|()| Rig::in_arena(&arena, Clamp::Encode));
+    play(&mut first, &find(1));
+    play(&mut second, &find(2));
+    // What the first said then is gone in favour of what it says now.
+    (0..5_000_u32).for_each(|n| play(&mut first, &find(n as u8)));
+    let (others, before) = (first.frames().len(), arena.used());
+    assert!(before > CHUNK * (CHUNKS - 1));
+    let mut talkers: Vec<_> = (0..40)
+        .map(|_| Rig::in_arena(&arena, Clamp::Encode))
+        .collect();
+    for n in 0.. {
+        let number = talkers.len();
+        play(&mut talkers[n % number], &find(3));
+        assert!(arena.used() <= 512 << 10);
+        if usage.given_up() == 0 {
+            continue;
+        }
+        match (first.frames().len(), second.frames().len()) {
+            (kept, _) if kept == others => {}
+            (kept, 0) => {
+                assert!(kept > others / 2, "{kept} of {others}");
+                break;
+            }
+            _ => panic!("it goes after that of the second"),
+        }
+    }
+    // Nothing is known of what has been given up, and all of what comes.
+    for rig in [&mut first, &mut second, &mut third] {
+        play(rig, &find(9));
+        assert_eq!(bytes_of(rig.frames().last().unwrap()), find(9)[1].1);
+    }
+}
+
+#[test]
 fn connections_that_come_and_go_leave_nothing() {
     let arena = Arena::new(NOTHING_ELSE, 1, Arc::default()).unwrap();
     for _ in 0..10_000 {
@@ -95,12 +136,16 @@ fn connections_that_have_said_hardly_more_than_that_they_are_there_take_little()
         play(&mut rig, &script);
         let kept: Vec<_> = rig.frames().iter().map(bytes_of).collect();
         assert_eq!(kept, script.map(|(_, bytes)| bytes));
-        play(&mut rig, &find(n));
-        assert_eq!(bytes_of(&rig.frames()[3]), find(n)[1].1);
         rigs.push(rig);
     }
     let each = arena.used() / rigs.len();
     assert!(each <= 512, "{each}");
+    for rig in &mut rigs {
+        play(rig, &find(1));
+        assert_eq!(bytes_of(&rig.frames()[3]), find(1)[1].1);
+    }
+    let each = arena.used() / rigs.len();
+    assert!(each <= 768, "{each}");
 }
 
 /// ApiVersions v0 of a client with a name of so many letters, and an answer of 60 keys.

@@ -132,3 +132,25 @@ fn of_records_what_the_model_keeps_is_kept_and_of_what_reads_cut_no_more() {
         }
     }
 }
+
+/// What is shown ends in the first bytes of records, and with what stands before them looks like a head.
+#[test]
+fn a_head_that_is_shown_in_part_is_not_mistaken_for_one_that_begins_before_it() {
+    let records = &b"secret".repeat(20_000)[..20_000];
+    let mut name = [b'n'; 29];
+    name[8..12].copy_from_slice(&(20_000_u32 - 12).to_be_bytes());
+    name[16] = 2;
+    let topic = [&[0, 29][..], &name, &[0, 0, 0, 1], &partition(0, records)].concat();
+    let body = [&b"\xff\xff\0\x01\0\0\0\x09\0\0\0\x01"[..], &topic].concat();
+    let asked = request(0, 3, 1, &body);
+    for shown in asked.len() - records.len()..asked.len() - records.len() + 61 {
+        let mut rig = Rig::new();
+        rig.sends(Request, &asked[..shown]);
+        rig.sends(Request, &asked[shown..]);
+        let frames = rig.frames();
+        let kept = bytes_of(&frames[0]);
+        assert!(!kept.windows(6).any(|bytes| bytes == b"secret"), "{shown}");
+        let parts = &frames[0].parts;
+        assert_eq!(parts.last(), Some(&Part::Hole(20_000)), "{shown}");
+    }
+}

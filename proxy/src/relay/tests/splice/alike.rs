@@ -157,7 +157,7 @@ fn whatever_is_said_of_bytes_that_are_still_in_the_socket_is_done_once() {
     });
 }
 
-/// Tells what a session said, apart from times, which differ.
+/// Tells what a session said, apart from times and from what depends on how bytes came, which differ.
 #[derive(Clone, Debug, Default)]
 struct Trace {
     lines: [Vec<String>; 2],
@@ -168,7 +168,11 @@ impl Observer for Trace {
     fn observe(&mut self, direction: Direction, at: u64, mut what: Observation<'_>) {
         match &mut what {
             Observation::InFlight(_) => return,
-            Observation::ResponseHead { latency, .. } => *latency = None,
+            Observation::ResponseHead {
+                latency,
+                is_like_last,
+                ..
+            } => (*latency, *is_like_last) = (None, false),
             _ => {}
         }
         self.lines[direction as usize].push(format!("{at} {what:?}"));
