@@ -9,6 +9,7 @@ pub mod java;
 pub mod kafka;
 pub mod klamp;
 pub mod mock;
+pub mod needle;
 pub mod peer;
 pub mod place;
 pub mod process;

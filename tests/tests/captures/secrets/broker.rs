@@ -9,7 +9,7 @@ use klamp_tests::wire;
 use std::io::Read;
 use std::net::{Shutdown, SocketAddr, TcpStream};
 
-use super::needle::Needle;
+use klamp_tests::needle::Needle;
 
 /// A version of Metadata, by which a client says which script it plays, and what triggers.
 const METADATA: i16 = 1;

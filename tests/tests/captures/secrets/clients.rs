@@ -1,12 +1,12 @@
 //! What Kafka's own clients and tools tell real brokers, and hear from them: captures by hand of connections
 //! that are open, and such as a slow answer or an error code triggers.
 
-use super::needle::Needle;
 use super::overheard::Overheard;
 use super::told::Told;
 use klamp_tests::captures::exchanges;
 use klamp_tests::kafka::{Kafka, V4_3_1, V4_4_0, Version};
 use klamp_tests::klamp::Klamp;
+use klamp_tests::needle::Needle;
 use klamp_tests::process::Process;
 use klamp_tests::tap::Tap;
 use klamp_tests::{java, place, wait};

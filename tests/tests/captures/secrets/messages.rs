@@ -1,7 +1,6 @@
 //! Messages that have something to hide, in every version that `kafka-protocol` encodes.
 
 use super::broker::{Ending, Exchange, Script};
-use super::needle::Needle;
 use bytes::{BufMut, Bytes, BytesMut};
 use kafka_protocol::messages::alter_user_scram_credentials_request::ScramCredentialUpsertion;
 use kafka_protocol::messages::create_topics_response::{
@@ -27,6 +26,7 @@ use kafka_protocol::protocol::{
 use kafka_protocol::records::{
     Compression, Record, RecordBatchEncoder, RecordEncodeOptions, TimestampType,
 };
+use klamp_tests::needle::Needle;
 use klamp_tests::records::topic_name;
 use klamp_tests::wire;
 

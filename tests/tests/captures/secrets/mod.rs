@@ -7,15 +7,14 @@
 mod broker;
 mod clients;
 mod messages;
-mod needle;
 mod overheard;
 mod told;
 
 use self::broker::{Exchange, Script};
-use self::needle::Needle;
 use self::told::Told;
 use crate::dumped::Dump;
 use klamp_tests::klamp::Klamp;
+use klamp_tests::needle::Needle;
 use klamp_tests::place;
 use std::time::Duration;
 

@@ -4,7 +4,6 @@
 //! The trap: half of these are of the broker's or the client's own making (salts, proofs, signatures, HMACs)
 //! and differ with each run, so they are only known to whoever reads what passed.
 
-use super::needle::Forms;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -14,6 +13,7 @@ use kafka_protocol::messages::{
     SaslAuthenticateRequest,
 };
 use kafka_protocol::protocol::{Decodable, Request};
+use klamp_tests::needle::Forms;
 use klamp_tests::tap::Talk;
 use klamp_tests::wire;
 use std::collections::{BTreeMap, BTreeSet};

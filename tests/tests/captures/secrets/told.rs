@@ -1,7 +1,7 @@
 //! All that klamp tells: its pages, captures and their files, its log, and what `klamp decode` prints.
 
-use super::needle::{Forms, Needle};
 use klamp_tests::klamp::{self, Klamp};
+use klamp_tests::needle::{Forms, Needle};
 use klamp_tests::scrape;
 use std::path::Path;
 

@@ -5,19 +5,20 @@ use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use std::collections::HashMap;
 
 /// A word that stands nowhere else.
-pub(super) struct Needle {
+#[derive(Debug)]
+pub struct Needle {
     word: String,
     forms: Forms,
 }
 
 impl Needle {
     /// Of a word of which even six letters stand nowhere else.
-    pub(super) fn new(word: &str) -> Self {
+    pub fn new(word: &str) -> Self {
         Self::of(word, 6)
     }
 
     /// Of a word of which so many letters stand nowhere else.
-    pub(super) fn of(word: &str, piece: usize) -> Self {
+    pub fn of(word: &str, piece: usize) -> Self {
         Self {
             word: word.to_owned(),
             forms: Forms::of([word.as_bytes()], piece),
@@ -25,28 +26,36 @@ impl Needle {
     }
 
     /// The word and where it is planted.
-    pub(super) fn at(&self, place: &str) -> String {
+    pub fn at(&self, place: &str) -> String {
         format!("{}-{place}-{}", self.word, self.word)
     }
 
-    pub(super) fn bytes_at(&self, place: &str) -> bytes::Bytes {
+    /// The same as bytes.
+    pub fn bytes_at(&self, place: &str) -> bytes::Bytes {
         self.at(place).into_bytes().into()
     }
 
     /// How often the word stands there as it is.
-    pub(super) fn count(&self, hay: &[u8]) -> usize {
+    pub fn count(&self, hay: &[u8]) -> usize {
         hay.windows(self.word.len())
             .filter(|window| *window == self.word.as_bytes())
             .count()
     }
 
-    pub(super) fn forms(&self) -> &Forms {
+    /// What it is found by.
+    pub fn forms(&self) -> &Forms {
         &self.forms
     }
 }
 
-/// Pieces of what is looked for, in all the forms that bytes are printed in, with the forms' names.
-pub(super) struct Forms(HashMap<[u8; BEGIN], Vec<(&'static str, Vec<u8>)>>);
+/// Pieces of what is looked for, in all the forms that bytes are printed in.
+#[derive(Debug)]
+pub struct Forms {
+    /// With their names, by how they begin.
+    by_begin: HashMap<[u8; BEGIN], Vec<(&'static str, Vec<u8>)>>,
+    /// Whether any begins with these two bytes: there is much to look through.
+    begins: Vec<bool>,
+}
 
 /// Bytes of a form by which it is found.
 const BEGIN: usize = 6;
@@ -56,8 +65,14 @@ const LETTERS: usize = 12;
 
 impl Forms {
     /// Of words of which so many bytes stand nowhere else by chance.
-    pub(super) fn of<'a>(words: impl IntoIterator<Item = &'a [u8]>, piece: usize) -> Self {
-        let mut forms = Self(HashMap::new());
+    ///
+    /// # Panics
+    /// If a word is shorter.
+    pub fn of<'a>(words: impl IntoIterator<Item = &'a [u8]>, piece: usize) -> Self {
+        let mut forms = Self {
+            by_begin: HashMap::new(),
+            begins: vec![false; 1 << 16],
+        };
         for word in words {
             assert!(word.len() >= piece, "{word:?} is too short to be found");
             forms.add_all(word, piece);
@@ -66,10 +81,13 @@ impl Forms {
     }
 
     /// The first form that stands there, with what is around it.
-    pub(super) fn find(&self, hay: &[u8]) -> Option<String> {
-        let forms = hay.windows(BEGIN).map(|begin| self.0.get(begin));
-        let found = forms.enumerate().find_map(|(at, forms)| {
-            let form = forms?.iter().find(|it| hay[at..].starts_with(&it.1))?;
+    pub fn find(&self, hay: &[u8]) -> Option<String> {
+        let found = hay.windows(BEGIN).enumerate().find_map(|(at, begin)| {
+            if !self.begins[two(begin)] {
+                return None;
+            }
+            let forms = self.by_begin.get(begin)?;
+            let form = forms.iter().find(|it| hay[at..].starts_with(&it.1))?;
             Some((form.0, at))
         });
         let (name, at) = found?;
@@ -79,7 +97,8 @@ impl Forms {
 
     fn add(&mut self, name: &'static str, form: Vec<u8>) {
         let begin = *form.first_chunk().expect("no form is so short");
-        self.0.entry(begin).or_default().push((name, form));
+        self.begins[two(&begin)] = true;
+        self.by_begin.entry(begin).or_default().push((name, form));
     }
 
     fn add_all(&mut self, word: &[u8], piece: usize) {
@@ -107,6 +126,11 @@ impl Forms {
             }
         }
     }
+}
+
+/// The number of the first two bytes.
+fn two(begin: &[u8]) -> usize {
+    usize::from(begin[0]) << 8 | usize::from(begin[1])
 }
 
 #[test]
