@@ -14,8 +14,10 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{Interest, ReadBuf};
 use tokio::net::TcpStream;
 
-/// From so many bytes on that are to come, and that nobody wants to see, a pipe is worth its calls.
-pub(super) const SPLICE_BYTES: u64 = 16 * 1024;
+/// From so many bytes on that are to come, and that nobody wants to see, a pipe is worth its calls. More
+/// than a look shows and a recorder keeps of a frame: what has been looked at is to come as well, and may
+/// be small frames with the head of one behind them that is kept as a whole.
+pub(super) const SPLICE_BYTES: u64 = 16 * 1024 + PEEK_BYTES as u64;
 
 /// Bytes that one pipe carries at most: what a peer that takes nothing costs. Each packet takes a page's
 /// place in it, so a smaller one would need more calls where packets come from a wire (four times as
