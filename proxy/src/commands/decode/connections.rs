@@ -65,6 +65,9 @@ impl Connections {
             Some(open) => segment.syn && !segment.ack && open.first != Some(segment.sequence),
             None => segment.syn || !segment.bytes.is_empty(),
         };
+        if !segment.bytes.is_empty() || segment.missing > 0 {
+            self.shared.met.borrow_mut().hear();
+        }
         if is_new {
             self.shared.met.borrow_mut().meet(key);
             if let Some(mut old) = self.open.remove(&key) {

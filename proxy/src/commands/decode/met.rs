@@ -11,30 +11,43 @@ const MOST: usize = 4096;
 /// Ports that are named.
 const NAMED: usize = 5;
 
-/// The connections that were met, as their two ends.
+/// The connections that were met.
 #[derive(Debug, Default)]
-pub(super) struct Met(HashSet<[SocketAddr; 2]>);
+pub(super) struct Met {
+    /// Their two ends.
+    ends: HashSet<[SocketAddr; 2]>,
+    /// Whether any byte was said on any of them.
+    have_said: bool,
+}
 
 impl Met {
     /// Another segment, or the first, of the connection between these ends.
     pub(super) fn meet(&mut self, ends: [SocketAddr; 2]) {
-        if self.0.len() < MOST {
-            self.0.insert(ends);
+        if self.ends.len() < MOST {
+            self.ends.insert(ends);
         }
+    }
+
+    /// Bytes were said on one of them.
+    pub(super) fn hear(&mut self) {
+        self.have_said = true;
     }
 
     /// Why nothing was printed of them, where brokers were to be at these ports, or at any.
     pub(super) fn told(&self, wanted: &[u16]) -> String {
         // (servers have the lower port, as a rule)
         let port = |ends: &[SocketAddr; 2]| ends[0].port().min(ends[1].port());
-        let ports: BTreeSet<_> = self.0.iter().map(port).collect();
+        let ports: BTreeSet<_> = self.ends.iter().map(port).collect();
         let (wanted, hint) = match wanted {
             [] => (String::new(), ": give the broker's with --port"),
             wanted => (format!(" with port {}", list(wanted.iter(), " or ")), ""),
         };
         let nothing = format!("no conversation with Kafka{wanted} was found");
-        let s = if self.0.len() == 1 { "" } else { "s" };
-        match self.0.len() {
+        let s = if self.ends.len() == 1 { "" } else { "s" };
+        match self.ends.len() {
+            n @ 1.. if !self.have_said => {
+                format!("{nothing}: of {n} connection{s} not one byte is here that was said")
+            }
             0 => format!("{nothing}, nor any other TCP connection"),
             MOST => format!("{nothing}, among more than {MOST} connections{hint}"),
             n => {
@@ -67,6 +80,11 @@ mod tests {
             met.meet(ends);
             met.meet(ends);
         }
+        assert_eq!(
+            met.told(&[]),
+            "no conversation with Kafka was found: of 7 connections not one byte is here that was said"
+        );
+        met.hear();
         assert_eq!(
             met.told(&[]),
             "no conversation with Kafka was found; left out: 7 connections with port 8001, 8002, \
