@@ -270,7 +270,8 @@ pub(crate) struct RunArgs {
     capture_records: bool,
 
     /// Keep messages of up to 16KiB that klamp cannot read, of which captures else have the header alone:
-    /// nobody can say where in them secrets are.
+    /// nobody can say where in them secrets are. (Of one that is broken behind a field that is withheld the
+    /// header alone is kept all the same.)
     #[arg(long, env = "KLAMP_CAPTURE_OPAQUE", value_parser = switch())]
     #[arg(help_heading = "Captures")]
     capture_opaque: bool,
