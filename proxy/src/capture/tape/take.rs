@@ -146,25 +146,33 @@ impl<'t> Take<'t> {
     fn any_frame(&mut self, at: u64, bytes: u64) {
         self.end_frame(at);
         self.begin_frame(at, bytes);
-        if bytes > FRAME {
-            self.limit(at + FRAME);
+        match bytes > FRAME {
+            true => self.limit(at + FRAME),
+            false => self.keep_whole(),
         }
     }
 
     /// The latest frame has ended: another one begins at `at`.
     #[inline(always)]
     fn end_frame(&mut self, at: u64) {
-        let side = self.side;
-        let limit = side.limit.replace(WHOLE).max(self.at);
-        side.ordinary.set(FRAME);
-        self.most = self.tape.arena.listed;
+        let limit = self.side.limit.get();
         if limit < at {
-            self.write(limit);
+            self.write(limit.max(self.at));
             self.pass(at);
         }
     }
 
+    /// The latest frame is kept up to its end.
+    #[inline(always)]
+    fn keep_whole(&mut self) {
+        let side = self.side;
+        self.most = self.tape.arena.listed;
+        side.limit.set(WHOLE);
+        side.ordinary.set(FRAME);
+    }
+
     /// The latest frame is kept up to there.
+    #[inline(always)]
     fn limit(&mut self, upto: u64) {
         let side = self.side;
         self.most = 0;
@@ -230,6 +238,7 @@ impl<'t> Take<'t> {
     #[inline(never)]
     fn token(&mut self, at: u64, bytes: u64) {
         self.end_frame(at);
+        self.keep_whole();
         self.keep_upto(at);
         self.note(at, Note::Token(bytes));
         let end = at.saturating_add(bytes);
