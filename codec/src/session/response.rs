@@ -60,7 +60,8 @@ pub(super) struct Head {
 /// latency are the same.
 struct Answered {
     now: Duration,
-    /// Key and version of the last one's request, and when that was received; 0: unlike any other.
+    /// Key and version of the last one's request, and when that was received; 0: unlike any other, or without
+    /// a layout.
     request: u64,
     received: Duration,
     latency: Duration,
@@ -202,7 +203,7 @@ impl ResponseLane {
             exchange,
             frame_bytes,
             latency,
-            is_like_last: is_like_last && has_layout,
+            is_like_last,
             wait: entry.wait(),
             has_layout,
         };
@@ -222,6 +223,9 @@ impl ResponseLane {
         let whole = shown.split_at_checked(end);
         let whole = whole.and_then(|(frame, rest)| Some((frame.get(HEADER..)?, rest)));
         let (Some(root), Some((body, rest))) = (root, whole) else {
+            if root.is_none() {
+                answered.request = 0; // (what is like it has no layout either)
+            }
             if root.is_none() && !entry.opaque {
                 let opaque = Observation::Opaque {
                     exchange,
