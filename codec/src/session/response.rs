@@ -225,14 +225,14 @@ impl ResponseLane {
         let (Some(root), Some((body, rest))) = (root, whole) else {
             if root.is_none() {
                 answered.request = 0; // (what is like it has no layout either)
-            }
-            if root.is_none() && !entry.opaque {
-                let opaque = Observation::Opaque {
-                    exchange,
-                    reason: OpaqueReason::NoLayout,
-                    fault: None,
-                };
-                to.observe(RESPONSE, self.at, opaque);
+                if !entry.opaque {
+                    let opaque = Observation::Opaque {
+                        exchange,
+                        reason: OpaqueReason::NoLayout,
+                        fault: None,
+                    };
+                    to.observe(RESPONSE, self.at, opaque);
+                }
             }
             return self.enter(head, root, cursor, input, cx, to);
         };

@@ -99,7 +99,9 @@ impl Piece {
 
     #[inline(always)]
     pub(super) fn word(self) -> u64 {
-        u64::from(self.bytes) | u64::from(self.left_out) << 32
+        let mut word = [0; PIECE];
+        self.put(&mut word);
+        u64::from_ne_bytes(word)
     }
 }
 

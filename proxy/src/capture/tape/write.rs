@@ -52,7 +52,7 @@ impl Take<'_> {
         reel.put::<BYTES, _>(words)
     }
 
-    /// The start of a run of so many pieces, which count from offset `at` of the stream.
+    /// The start of a run of so many pieces, the first of which stands at `at` of the stream.
     #[inline(always)]
     pub(super) fn start_of_run(&self, at: u64, pieces: u32) -> [u64; RUN / 8] {
         let (nanos, first) = (self.tape.now.get(), self.side.first.get());
